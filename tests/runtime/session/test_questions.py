@@ -526,6 +526,12 @@ async def test_a_page_is_shown_in_the_way_of_every_revision(revision: str) -> No
     assert (asked, text) == ([], f"CapabilityMissing: elicitation/create needs the capability {lacking}")
 
 
+@each("url", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "https://a\nb", "pay.example", ""])
+async def test_an_address_that_is_no_page_is_not_shown(url: str) -> None:
+    asked, text = await conversation(LATEST, lambda ctx: ctx.ask_url("Pay.", url))
+    assert (asked, text) == ([], f"ValueError: {url!r} is not the address of a page; use https://...")
+
+
 async def test_a_client_hears_that_a_visit_is_over() -> None:
     package, heard = bindings(LATEST), list[str]()
 

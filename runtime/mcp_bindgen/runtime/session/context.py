@@ -352,7 +352,7 @@ class Context(Caller):
         Raises:
             NotAnswered: The user declined or cancelled. A tool may let it pass.
             CapabilityMissing: The client, or its revision, cannot open pages: `elicitation.url`.
-            ValueError: The key names two questions of this handler.
+            ValueError: `url` is no http or https address, or the key names two questions of this handler.
         """
         from .questions import visit
 

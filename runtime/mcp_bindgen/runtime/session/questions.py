@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -30,11 +31,19 @@ _MEMBERS = {
     "string": {"default", "enum", "format", "maxLength", "minLength"},
     "array": {"default", "items", "maxItems", "minItems"},
 }
+_PAGE = re.compile(r"https?://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 _FORMATS = ("date", "date-time", "email", "uri")
 
 
 def visit(revision: Revision, message: str, url: str, id: str | None) -> tuple[RequestMethod[Any, Any], Any]:
-    """Return the method and the typed params that ask for a visit of a page; raise `CapabilityMissing` without any."""
+    """Return the method and the typed params that ask for a visit of a page.
+
+    Raises:
+        CapabilityMissing: The revision cannot ask for it.
+        ValueError: The text is not the address of a page, which a client could open without harm.
+    """
+    if not _PAGE.fullmatch(url):
+        raise ValueError(f"{url!r} is not the address of a page; use https://...")
     method = revision.methods.get(ELICIT)
     if isinstance(method, RequestMethod):
         for kind in classes(method.params):
