@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .logs import FORMATS, MAX_CHARACTERS, requests
-from .model.json_types import is_object
+from .model.json_types import is_array, is_object
 from .redaction import without_secrets
 
 start: logging.Logger = logging.getLogger("mcp_bindgen.start")
@@ -38,13 +38,24 @@ class JsonFormatter(logging.Formatter):
         fields = {**(request_fields.get() or {}), **(own if is_object(own) else {})}
         for name, value in fields.items():
             if value is not None:
-                text = without_secrets(value[:MAX_CHARACTERS]) if isinstance(value, str) else value
-                shown.setdefault(str(name), text)
+                shown.setdefault(str(name), _redacted(value, str(name)))
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
             shown["exception"] = without_secrets(record.exc_text)
-        return json.dumps(shown, default=str)
+        return json.dumps(shown)
+
+
+def _redacted(value: Any, name: str = "") -> Any:
+    """Return a JSON value without credentials in its texts and in members that are named so; other values as texts."""
+    if is_object(value):
+        return {str(key): _redacted(member, str(key)) for key, member in value.items()}
+    if is_array(value):
+        return [_redacted(member, name) for member in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    is_secret = without_secrets(f"{name}=x").endswith("...")
+    return "..." if is_secret else without_secrets(str(value)[:MAX_CHARACTERS])
 
 
 def log_as_json() -> None:

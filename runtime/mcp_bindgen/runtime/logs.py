@@ -25,20 +25,23 @@ MAX_CHARACTERS = 2000
 
 def harmless(text: str) -> str:
     """Return text as one line of bounded length: control characters, line ends and the like are escaped."""
-    shown = text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}... ({len(text)} characters)"
+    return _printable(text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}... ({len(text)} characters)")
+
+
+def _printable(shown: str) -> str:
     if shown.isprintable():
         return shown
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in shown)
 
 
 class TextFormatter(logging.Formatter):
-    """Formatter that writes a record as text, without credentials."""
+    """Formatter that writes a record as text, without credentials; its further lines are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record, with its traceback."""
         from .redaction import without_secrets  # many servers write no record
 
-        return without_secrets(super().format(record))
+        return "\n  ".join(map(_printable, without_secrets(super().format(record)).splitlines()))
 
 
 def write_to_stderr(level: str | None) -> None:

@@ -16,12 +16,14 @@ def _secrets() -> re.Pattern[str]:
     """
     is_secret = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|KEY", re.IGNORECASE).search
     values = (re.escape(value) for name, value in os.environ.items() if is_secret(name) and len(value) > 7)
-    header = r"(?<![\w-])[\w-]{0,40}(?:authorization|cookie|api[-_]?key)"
-    setting = rf"(?:{header}|(?<![\w-])[\w-]{{0,40}}(?:token|secret|passw\w{{0,9}}))"
+    name = r"(?<![\w-])[\w-]{0,40}"
+    header = rf"{name}(?:authorization|cookie|api[-_]?key|passw\w{{0,9}}|secret)"
+    setting = rf"(?:{header}|{name}(?:token|verifier|assertion))"
     return re.compile(
         rf"(?:{'|'.join(sorted(values, key=len, reverse=True)) or '(?!)'})"
         r"|(\w://)[^\s/?#\"']*@|(\?)(?=[\w.~%-]+=)[^\s\"'>)]+|(\b(?:bearer|basic|dpop)\s+)[\w.~+/=:-]{16,}"
-        rf"|({setting}=)[^\s\"'&;,]+|({setting}[\"'],?:?\s*b?[\"']|{header}:\s)[^\"'\r\n]+",
+        rf"|(\beyJ)[\w-]{{8,}}\.[\w.-]+|({setting}=)[^\s\"'&;,]+"
+        rf"|({setting}(?:[\"'],?:?\s*|=)b?[\"']|{header}:\s)(?:[^\\\"'\r\n]|\\.)+",
         re.IGNORECASE,
     )
 
