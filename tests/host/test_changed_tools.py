@@ -107,6 +107,12 @@ async def test_a_named_server_is_listed_before_its_first_changed_call(config: Pa
         assert said(result) == "Emma en 10"
 
 
+async def test_a_call_of_an_unchanged_tool_lists_nothing(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Host.from_config(config, client=v2026_07_28.Client) as host:
+        monkeypatch.setattr(Host, "tools", None)
+        assert said(await host.call_tool("count", {}, server="books")) == '{"result":2}'
+
+
 async def test_a_host_leaves_out_the_tools_of_an_entry_whose_changes_do_not_fit(
     config: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,7 +18,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import TypedDict, Unpack
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.targets import Provider, RunOptions, WebRoute
 
     from .optional_features import Completion
-    from .overrides import MountedOverrides, Overrides
+    from .overrides import OverriddenTools, Overrides
     from .rules import Condition, Rule
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -221,9 +221,8 @@ class App(InProcess):
         self._rules: list[Rule] = []
         self._conditions: list[Condition] = []
         self._renamed: dict[str, str] = {}
-        self._overrides: MountedOverrides | None = None
-        self._parents: list[tuple[App, str]] = []
-        self._parts: list[tuple[App, str]] = []
+        self._parents: list[_Mount] = []
+        self._parts: list[_Mount] = []
         self._routes: list[WebRoute] = []
         self._served: ContractServers | None = None
         self._running_servers: list[ContractServers] = []
@@ -455,8 +454,8 @@ class App(InProcess):
         """
         self._check_dynamic(UPDATED, "contents")
         self._announce(UPDATED, uri)
-        for parent, prefix in self._parents:
-            parent.updated(prefixed("resource", uri, prefix))
+        for mount in self._parents:
+            mount.owner.updated(prefixed("resource", uri, mount.prefix))
 
     def route(
         self, path: str, *, methods: Collection[str] = ("GET",), scopes: Collection[str] = (), public: bool = False
@@ -521,19 +520,20 @@ class App(InProcess):
         """
         if self in (app, *app.contained()):
             raise ValueError("an app cannot be mounted in itself")
+        changes = None
         if tools:
-            from .overrides import MountedOverrides  # few mounted tools are changed
+            from .overrides import OverriddenTools, read_overrides  # few mounted tools are changed
 
-            self._overrides = self._overrides or MountedOverrides()
-            self._overrides.add(app, app.document, prefix, tools, may_come="tools" in app.dynamic)
+            changes = OverriddenTools(read_overrides(tools))
+        mount = _Mount(self, app, prefix, changes)
         for kind, place in KINDS.items():
             if place.member in app.document:
                 self.document.setdefault(place.member, [])
             for handler in app._contract.handlers[kind].values():
-                self._put(mounted(handler, self, prefix))
-        self._parts.append((app, prefix))
+                mount.put(handler)
+        self._parts.append(mount)
         if live:
-            app._parents.append((self, prefix))
+            app._parents.append(mount)
 
     def contained(self) -> list[App]:
         """Return the apps that are mounted in this app, directly or not."""
@@ -542,7 +542,7 @@ class App(InProcess):
     def _placed(self, prefix: str = "") -> Iterator[tuple[App, str]]:
         """Yield this app and the apps that are mounted in it, with the prefixes of their HTTP routes."""
         yield self, prefix
-        for part, name in self._parts:
+        for _, part, name, _ in self._parts:
             yield from part._placed(f"{prefix}/{name}" if name else prefix)
 
     def rename_tools(self, names: Mapping[str, str]) -> None:
@@ -608,14 +608,13 @@ class App(InProcess):
             if app._served is not None and not app._served.states_scopes:
                 raise ValueError("visible() comes too late: no entry depended on its callers when the app was served")
             app._contract.has_conditions = True
-        for name in names:
-            self._conditions.append(Condition(test, _renamed([name], self._renamed)))
-        self._conditions += [Condition(test, tag=tag) for tag in tags] if names or tags else [Condition(test)]
+        named = [Condition(test, _renamed([name], self._renamed)) for name in names]
+        self._conditions += [*named, *(Condition(test, tag=tag) for tag in tags)] or [Condition(test)]
         self._announce_all()
 
     def _above(self) -> list[App]:
         """Return this app and the apps in which it is mounted, directly or not."""
-        return [self, *(app for parent, _ in self._parents for app in parent._above())]
+        return [self, *(app for mount in self._parents for app in mount.owner._above())]
 
     def _rule(
         self, is_enabled: bool, names: Collection[str], tags: Collection[str], subject: str | None, issuer: str | None
@@ -672,13 +671,8 @@ class App(InProcess):
     def _put(self, handler: BoundHandler, *, at_start: bool = False) -> None:
         """Add a handler to this app and to those in which it is mounted; `at_start` as a part of a lifespan."""
         spec = handler.spec
-        if spec.kind == "tool" and self._overrides is not None:
-            seen = self._overrides.seen(handler, self._contract.handlers["tool"])
-            if seen is None:
-                return
-            handler = seen
-        if spec.kind == "tool" and handler.spec.name in self._renamed:
-            handler = renamed(handler, self._renamed[handler.spec.name])
+        if spec.kind == "tool" and spec.name in self._renamed:
+            handler = renamed(handler, self._renamed[spec.name])
         changed = KINDS[spec.kind].changed
         if not at_start:
             self._check_dynamic(changed, spec.kind)
@@ -686,9 +680,9 @@ class App(InProcess):
         if depends and self._served is not None and not self._served.states_scopes:
             raise ValueError(f"{spec.name!r} depends on its callers, but no entry did when the app was first served")
         with ExitStack() as stack:
-            for parent, prefix in self._parents:
-                parent._put(mounted(handler, parent, prefix), at_start=at_start)
-                stack.callback(parent._remove, spec.kind, prefixed(spec.kind, handler.spec.name, prefix), at_start=True)
+            for mount in self._parents:
+                mount.put(handler, at_start=at_start)
+                stack.callback(mount.remove, spec.kind, handler.spec.name, at_start=True)
             self._contract.add(handler)
             stack.pop_all()  # nothing is refused
         self._announce(changed)
@@ -696,14 +690,9 @@ class App(InProcess):
     def _remove(self, kind: Kind, name: str, *, at_start: bool = False) -> None:
         if not at_start:
             self._check_dynamic(KINDS[kind].changed, kind)
-        if kind == "tool" and self._overrides is not None:
-            offered = self._overrides.name_of(name)
-            if offered is None:
-                return
-            name = offered
         name = self._renamed.get(name, name) if kind == "tool" and name not in self._contract.handlers[kind] else name
-        for parent, prefix in self._parents:
-            parent._remove(kind, prefixed(kind, name, prefix), at_start=at_start)
+        for mount in self._parents:
+            mount.remove(kind, name, at_start=at_start)
         self._contract.remove(kind, name)
         self._announce(KINDS[kind].changed)
 
@@ -774,10 +763,10 @@ class App(InProcess):
     async def _living(self, states: dict[App, object]) -> AsyncGenerator[None]:
         """Run the lifespans of this app and of mounted apps."""
         async with self._lifespan() as states[self], AsyncExitStack() as stack:
-            for part, _ in self._parts:
+            for _, part, _, changes in self._parts:
                 await stack.enter_async_context(part._living(states))
-            if self._overrides is not None:
-                self._overrides.check()
+                if changes is not None and "tools" not in part.dynamic:
+                    changes.all_listed(part.document.get("tools", ()))
             yield
 
     async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
@@ -789,6 +778,27 @@ class App(InProcess):
                 entered(ctx.server.states, owner, name, ctx.call)
                 return await own(asked, ctx)
         return from_enum(self._contract.catalog, asked)
+
+
+class _Mount(NamedTuple):
+    """The app `part` in the app `owner`, below a prefix and with changed tools."""
+
+    owner: App
+    part: App
+    prefix: str
+    tools: OverriddenTools | None
+
+    def put(self, handler: BoundHandler, *, at_start: bool = False) -> None:
+        """Offer a handler of the part, unless it is hidden."""
+        seen = self.tools.view(handler) if self.tools is not None and handler.spec.kind == "tool" else handler
+        if seen is not None:
+            self.owner._put(mounted(seen, self.owner, self.prefix), at_start=at_start)
+
+    def remove(self, kind: Kind, name: str, *, at_start: bool) -> None:
+        """Offer an entry of the part no more."""
+        own = self.tools.name_of(name) if self.tools is not None and kind == "tool" else name
+        if own is not None:
+            self.owner._remove(kind, prefixed(kind, own, self.prefix), at_start=at_start)
 
 
 def _renamed(names: Collection[str], new: Mapping[str, str]) -> Collection[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -18,10 +18,10 @@ from mcp_bindgen.runtime.protocol.methods import RequestMethod
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 
 from .catalog import Entry
-from .context import Call, Layer, Middleware, Next, Owner, Result
+from .context import Call, Layer, Middleware, Next, Result
 from .errors import InvalidArguments, InvalidResult
 from .features import text_block
-from .handlers import BoundHandler, prefixed
+from .handlers import BoundHandler
 from .validation import Validator
 
 _FREE = frozenset(("$schema", "$defs", "definitions", "type", "properties", "required", "additionalProperties"))
@@ -116,8 +116,7 @@ class OverriddenTool:
     Attributes:
         name: Its name at the server.
         entry: Its changed entry.
-        middlewares: Translates the arguments of a call.
-        changes_arguments: True if the server gets other arguments than callers state.
+        middlewares: Translates the arguments of a call; none if the server gets the same.
 
     Raises:
         BadOverride: The tool has no such argument, or the change of an argument cannot be made exactly.
@@ -128,7 +127,6 @@ class OverriddenTool:
         self._edits = {
             name: one for name, one in override.arguments.items() if one.name is not None or one.hide or one.has_default
         }
-        self.changes_arguments: bool = bool(self._edits)
         texts = override.model_dump(include={"name", "title", "description"}, exclude_none=True)
         self.entry: Entry = {**entry, **texts}
         if override.arguments:
@@ -234,7 +232,7 @@ def _check_default(schema: Mapping[str, Any], name: str, value: JsonValue, place
 
 
 class OverriddenTools:
-    """The tools of a server under overrides, as they pass from a connection to its user.
+    """The tools of a server under overrides, as they pass from a connection or a mounted app to its user.
 
     Args:
         overrides: Name of a tool -> its changes.
@@ -242,24 +240,23 @@ class OverriddenTools:
 
     def __init__(self, overrides: Mapping[str, ToolOverride]) -> None:
         self._overrides = overrides
-        self._names = {one.name or name for name, one in overrides.items() if not one.hide}
+        self._former = {one.name or name: name for name, one in overrides.items() if not one.hide}
         self._known: dict[str, OverriddenTool] = {}
+
+    def offered(self, entry: Entry) -> OverriddenTool | None:
+        """Return a tool as it is offered, None if it is hidden; raise `BadOverride` if a change does not fit."""
+        name = entry["name"]
+        if name in self._former and name not in self._overrides:
+            raise BadOverride(f"{join('', self._former[name], 'name')}: the server has a tool {name!r}, too")
+        override = self._overrides.get(name, ToolOverride())
+        tool = None if override.hide else OverriddenTool(entry, override)
+        if tool is not None and name in self._overrides:
+            self._known[tool.entry["name"]] = tool
+        return tool
 
     def listed(self, tools: Iterable[Entry]) -> list[Entry]:
         """Return the changed entries of a page of the list; raise `BadOverride` if a change does not fit."""
-        found: list[Entry] = []
-        for entry in tools:
-            override = self._overrides.get(entry["name"])
-            if override is None and entry["name"] in self._names:
-                former = next(name for name, one in self._overrides.items() if one.name == entry["name"])
-                raise BadOverride(f"{join('', former, 'name')}: the server has a tool {entry['name']!r}, too")
-            if override is None:
-                found.append(entry)
-            elif not override.hide:
-                tool = OverriddenTool(entry, override)
-                self._known[tool.entry["name"]] = tool
-                found.append(tool.entry)
-        return found
+        return [tool.entry for tool in map(self.offered, tools) if tool is not None]
 
     def all_listed(self, tools: Sequence[Entry]) -> list[Entry]:
         """Return the changed entries of the whole list; raise `BadOverride` also for a tool that it lacks."""
@@ -268,15 +265,28 @@ class OverriddenTools:
             raise BadOverride(f"{join('', name)}: the server has no such tool{did_you_mean(name, names)}")
         return self.listed(tools)
 
+    def name_of(self, name: str) -> str | None:
+        """Return the name under which a tool is offered; None if it is hidden."""
+        override = self._overrides.get(name, ToolOverride())
+        return None if override.hide else override.name or name
+
+    def view(self, handler: BoundHandler) -> BoundHandler | None:
+        """Return the handler of a tool as it is offered, None if it is hidden; raise `BadOverride`."""
+        tool = self.offered(handler.entry)
+        if tool is None:
+            return None
+        own = [Layer(tool, tool.entry["name"])] if tool.middlewares else []
+        return handler.viewed(tool.entry["name"], tool.entry, *own, *handler.layers)
+
     def knows(self, name: str) -> bool:
-        """Return True if a listed tool has that name."""
-        return name in self._known
+        """Return True unless the tool of that name is changed, and was not listed so far."""
+        return name in self._known or name not in self._former
 
     def called(self, name: str, arguments: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any] | None]:
         """Return name and arguments for the server; raise `ProtocolError` for a former name and wrong arguments."""
         tool = self._known.get(name)
         if tool is not None:
-            return tool.name, tool.arguments(arguments or {}, name)
+            return tool.name, tool.arguments(arguments or {}, name) if tool.middlewares else arguments
         if name in self._overrides:
             raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {name}{did_you_mean(name, self._known)}")
         return name, arguments
@@ -313,76 +323,3 @@ class OverriddenTools:
             return jsonrpc.typed_result(method, {**wire, "tools": self.listed(wire["tools"])})
         except BadOverride as error:
             raise ProtocolError(INTERNAL_ERROR, f"the override of a tool does not fit: {error}") from None
-
-
-class _Mounted(NamedTuple):
-    """Override of a tool of the app `owner`, whose contract is `document`; `may_come` if its tools can change."""
-
-    owner: Owner
-    document: Entry
-    prefix: str
-    former: str
-    override: ToolOverride
-    may_come: bool
-
-    @property
-    def name(self) -> str:
-        return prefixed("tool", self.override.name or self.former, self.prefix)
-
-
-class MountedOverrides:
-    """Overrides for the tools of apps that are mounted in an app, by the names that these have below their prefix."""
-
-    def __init__(self) -> None:
-        self._all: dict[str, _Mounted] = {}
-
-    def add(self, owner: Owner, document: Entry, prefix: str, given: Overrides, *, may_come: bool) -> None:
-        """Add the overrides of a mounted app; raise `BadOverride` for mistakes.
-
-        Args:
-            owner: The app.
-            document: The contract of the app.
-            prefix: Its prefix.
-            given: Name of its tool -> the changes.
-            may_come: True if a tool may be missing at the start.
-        """
-        for name, one in read_overrides(given).items():
-            self._all[prefixed("tool", name, prefix)] = _Mounted(owner, document, prefix, name, one, may_come)
-
-    def seen(self, handler: BoundHandler, taken: Container[str]) -> BoundHandler | None:
-        """Return the handler of a tool as it is offered, None if it is hidden; raise `BadOverride`.
-
-        Args:
-            handler: The handler.
-            taken: The names of the tools that the app has.
-        """
-        mounted = self._all.get(handler.spec.name)
-        if mounted is not None and [one.owner for one in handler.layers[1:2]] != [mounted.owner]:
-            raise BadOverride(f"{join('', mounted.former)}: two apps have such a tool; mount one with a prefix")
-        if mounted is not None and mounted.override.hide:
-            return None
-        found = handler if mounted is None else _overridden(handler, mounted)
-        if found.spec.name in taken and any(one.name == found.spec.name for one in self._all.values()):
-            raise BadOverride(f"two tools would be named {found.spec.name!r}; choose another name for one")
-        return found
-
-    def name_of(self, name: str) -> str | None:
-        """Return the name under which a tool is offered; None if it is hidden."""
-        mounted = self._all.get(name)
-        return name if mounted is None else None if mounted.override.hide else mounted.name
-
-    def check(self) -> None:
-        """Raise `BadOverride` for a tool that its app lacks."""
-        for one in self._all.values():
-            known = [tool["name"] for tool in one.document.get("tools", ())]
-            if one.former not in known and not one.may_come:
-                problem = f"{one.document['serverInfo']['name']} has no such tool{did_you_mean(one.former, known)}"
-                raise BadOverride(f"{join('', one.former)}: {problem}")
-
-
-def _overridden(handler: BoundHandler, mounted: _Mounted) -> BoundHandler:
-    outer, inner, *rest = handler.layers
-    tool = OverriddenTool({**handler.entry, "name": inner.name}, mounted.override)
-    own = [Layer(tool, mounted.name)] if tool.changes_arguments else []
-    entry: Entry = {**tool.entry, "name": mounted.name}
-    return handler.viewed(mounted.name, entry, outer._replace(name=mounted.name), *own, inner, *rest)

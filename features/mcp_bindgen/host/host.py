@@ -536,11 +536,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         """Return the tools of all servers, all pages; a server that cannot list them is left out and logged."""
         listed = anyio.current_time(), self._changed()
         found = await self._union("tools", lambda client: client.iter_tools())
-        for name, changes in ((name, server.tools) for name, server in self._servers.items() if name in found):
-            if changes is not None:
-                found[name] = _changed(changes, name, found[name])
         for name, items in found.items():  # servers that are away keep their tools: a call there gets the reason
-            guard = self._servers[name].guard
+            guard, changes = self._servers[name].guard, self._servers[name].tools
+            items = found[name] = items if changes is None else _changed(changes, name, items)
             drifted = (entry for kind, entry in (() if guard is None else guard.changes) if kind == "tool")
             self._tools[name] = frozenset((*drifted, *(cast(Any, item).name for item in items)))
         self._offers, self._listed = _offers(found), listed  # a caller that gives up leaves the listing to the next
