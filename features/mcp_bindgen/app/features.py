@@ -274,10 +274,10 @@ class Tools(Feature):
 
     list_tools: ListHandler = lists("tools/list", "tool", _tools_for)
 
-    def tasks_of(self, name: str) -> ToolTask | None:
-        """Return the way a tool runs as a task, or None if it never does."""
+    def tasks_of(self, name: str, ctx: Context) -> ToolTask | None:
+        """Return the way a tool runs as a task, or None if it never does, or is not offered to the sender."""
         handler = self.contract.handlers["tool"].get(name)
-        return None if handler is None else handler.task
+        return None if handler is None or not self.offers(handler, ctx) else handler.task
 
     async def call_tool(self, params: Named, ctx: Context) -> Any:
         """Call a tool; the result of a tool that fails has `isError` and one line about the reason.

@@ -577,3 +577,35 @@ def test_pages_are_cut_after_hidden_entries_are_left_out(revision: str) -> None:
         assert [tool["name"] for tool in page["tools"]] == ["read_2", "read_4"], (
             "a cursor opens no list of another user"
         )
+
+
+# --- tasks ----------------------------------------------------------------------------------------------------
+
+
+@each("support", ["optional", "required"])
+@each("revision", [STATELESS, LATEST])
+def test_a_hidden_tool_runs_as_no_task(support: Any, revision: str) -> None:
+    app = App("desk")
+
+    @app.tool(task=support, tags={"admin"}, scopes=["files:write"])
+    def purge() -> str:
+        return "gone"
+
+    @app.tool(task=support)
+    def look() -> str:
+        return "seen"
+
+    app.visible(lambda identity: "admin" in identity.claims["roles"], tags={"admin"})
+    extension: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    meta = stateless("tools/call")["params"]["_meta"]
+    declares = {"_meta": {**meta, "io.modelcontextprotocol/clientCapabilities": extension}}
+    with running(Tokens(**USERS), servers=[app], scopes={}, implies={}) as server:
+        session = session_of(server, "user", revision)
+        for more in ({}, {"task": {}} if session else declares):
+            found = [server.ask("tools/call", "user", session, name=name, **more) for name in ("purge", "missing")]
+            assert found[0].status_code == found[1].status_code
+            assert "error" in answer(found[0])
+            assert found[0].text.replace("purge", "missing") == found[1].text
+            assert ("error" in answer(server.ask("tools/call", "user", session, name="look", **more))) is (
+                not more and support == "required"
+            )

@@ -90,8 +90,8 @@ class ServerEngine(Server):
             if getattr(cls, name) is cls._stubs[name]:
                 setattr(cls, name, handler)
 
-    def tasks_of(self, name: str) -> ToolTask | None:
-        """Return the task options of a tool; `None` if the tool never runs as a task."""
+    def tasks_of(self, name: str, ctx: Context) -> ToolTask | None:
+        """Return the task options of a tool; `None` if it never runs as a task, or not for the sender of a request."""
         call = getattr(self, "call_tool")  # noqa: B009 - a generated stub
         return marked(call, name) or marked(call)
 
@@ -132,7 +132,7 @@ class ServerEngine(Server):
             return work
 
         async def call(params: Any, ctx: Context) -> Any:
-            tool = None if isinstance(ctx.link, TaskLink) else self.tasks_of(params.name)
+            tool = None if isinstance(ctx.link, TaskLink) else self.tasks_of(params.name, ctx)
             if tool is None:
                 return await work(params, ctx)
             if ctx.extension(self.tasks_extension) is None:
@@ -347,7 +347,7 @@ def _tool_list(
 
     async def list_tools(params: Any, ctx: Context) -> Any:
         listed = jsonrpc.plain(await own()(params, ctx))
-        found = [(tool, server.tasks_of(tool["name"])) for tool in listed["tools"]]
+        found = [(tool, server.tasks_of(tool["name"], ctx)) for tool in listed["tools"]]
         entries = (tool if options is None else shown(tool, options) for tool, options in found)
         tools = [tool for tool in entries if tool is not None]
         return jsonrpc.typed_result(adapter.revision.request(LIST_TOOLS), {**listed, "tools": tools})
@@ -411,7 +411,7 @@ class CoreTasks(BridgedEngine):
         Raises:
             ProtocolError: -32601, the tool runs only as a task, or never.
         """
-        tool, wanted = self._server.tasks_of(params.name), params.task
+        tool, wanted = self._server.tasks_of(params.name, ctx), params.task
         if wanted is None:
             if tool is not None and tool.support == "required":
                 raise ProtocolError(errors.METHOD_NOT_FOUND, f"the tool {params.name!r} runs only as a task")
