@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from itertools import islice
 
 _LONGEST = 100  # characters of a name that is looked at
@@ -28,23 +28,12 @@ def similar(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6)
 
 
 def _is_slip(*names: str) -> bool:
-    """Return whether two names differ by one slip in three characters, or by words that one of them has in addition."""
+    """Return whether two names differ by one slip in three characters or by their order, or one has more words."""
     words, others = (re.split(r"[\W_]+", name[:_LONGEST].casefold()) for name in names)
     for end in (0, -1):
         while words and others and words[end] == others[end]:
             del words[end], others[end]
     one, other = "_".join(words), "_".join(others)
-    return not one or not other or _edits(one, other) <= max(len(one), len(other), 3) // 3
-
-
-def _edits(one: str, other: str) -> int:
-    """Return the least number of characters to add, remove, replace, or swap with the next one."""
-    rows = [list(range(len(other) + 1))]
-    for i, a in enumerate(one, 1):
-        row, last = [i], rows[-1]
-        for j, b in enumerate(other, 1):
-            cost = min(last[j] + 1, row[-1] + 1, last[j - 1] + (a != b))
-            is_swap = i > 1 and j > 1 and (a, b) == (other[j - 2], one[i - 2])
-            row.append(min(cost, rows[-2][j - 2] + 1) if is_swap else cost)
-        rows.append(row)
-    return rows[-1][-1]
+    steps = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    slips = sum(max(i2 - i1, j2 - j1) for step, i1, i2, j1, j2 in steps if step != "equal")
+    return not (one and other) or sorted(one) == sorted(other) or slips <= max(len(one), len(other), 3) // 3
