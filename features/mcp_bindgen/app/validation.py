@@ -272,9 +272,7 @@ class Validator:
             kind: Any = error.kind
             branches: list[list[ValidationError]] = kind.context if kind.name in _UNIONS else []
             depth, tag = len(error.instance_path), self._tag(error)[0]
-            chosen = [
-                branch for branch in branches if branch and not any(_is_another(one, depth, tag) for one in branch)
-            ]
+            chosen = [one for one in branches if one and not any(_is_another(cause, depth, tag) for cause in one)]
             yield from self._causes(chosen[0]) if len(chosen) == 1 else [error]
 
     def _alternatives(self, error: ValidationError) -> Sequence[object]:

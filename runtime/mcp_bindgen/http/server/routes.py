@@ -34,20 +34,11 @@ class Application(Protocol):
         """Verify the token of a request."""
 
 
-class _Guarded:
-    """ASGI application of a route: checks the token of a request, and applies the limits of the application.
+def _guarded(inner: ASGIApp, owner: Application, route: WebRoute) -> ASGIApp:
+    """Return the application of a route: it checks the token of a request, and applies the limits of `owner`."""
 
-    Args:
-        inner: Answers the request.
-        owner: The application.
-        route: The route.
-    """
-
-    def __init__(self, inner: ASGIApp, owner: Application, route: WebRoute) -> None:
-        self._inner, self._owner, self._route = inner, owner, route
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call, owner, route = scope[CALL], self._owner, self._route
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        call = scope[CALL]
         if not route.is_public:
             await owner.authenticate(call)
             asked = [(route.path, None)]
@@ -69,9 +60,11 @@ class _Guarded:
                 except TimeoutError:
                     raise ClientDisconnected from None
 
-            await self._inner(scope, received, sent)
+            await inner(scope, received, sent)
         finally:
             budget.add(-1)
+
+    return answer
 
 
 def routed(owner: Application, stated: Iterable[WebRoute], taken: Collection[str], *, has_tokens: bool) -> list[Route]:
@@ -89,7 +82,7 @@ def routed(owner: Application, stated: Iterable[WebRoute], taken: Collection[str
     """
     found: list[Route] = []
     for one in stated:
-        around = [Middleware(_Guarded, owner, one), Middleware(ExceptionMiddleware)]
+        around = [Middleware(_guarded, owner, one), Middleware(ExceptionMiddleware)]
         try:
             route = Route(one.path, one.function, methods=[*one.methods], middleware=around)
         except (AssertionError, ValueError) as error:
