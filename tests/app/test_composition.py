@@ -340,6 +340,20 @@ def test_tools_can_swap_names_and_keep_the_order_of_the_new_names() -> None:
     assert found == [(name, str(number)) for number, name in enumerate(reversed(names))]
 
 
+@each("is_renamed_first", [True, False])
+async def test_rules_about_former_names_hold_for_new_names(is_renamed_first: bool) -> None:
+    app = App("library")
+    app.mount(books())
+    if not is_renamed_first:
+        app.disable("drop")
+    app.rename_tools({"drop": "remove"})
+    if is_renamed_first:
+        app.disable("drop")
+    async with v2025_11_25.Client.connect(app) as client:
+        assert await names_of(client) == ["find"]
+        await refused(client.call_tool("remove", {"title": "Emma"}), ProtocolError, "Unknown tool: remove")
+
+
 async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> None:
     app = App("library")
     app.mount(books())

@@ -551,8 +551,6 @@ class App(InProcess):
         Rules about the former names hold for the new names.
         """
         self._renamed |= names
-        self._rules = [one._replace(names=_renamed(one.names, names)) for one in self._rules]
-        self._conditions = [one._replace(names=_renamed(one.names, names)) for one in self._conditions]
         handlers = self._contract.handlers["tool"]
         moved = [handlers[name] for name in names if name in handlers]
         for handler in moved:  # all before the first new name, as two tools may swap names
@@ -608,7 +606,7 @@ class App(InProcess):
             if app._served is not None and not app._served.states_scopes:
                 raise ValueError("visible() comes too late: no entry depended on its callers when the app was served")
             app._contract.has_conditions = True
-        named = [Condition(test, _renamed([name], self._renamed)) for name in names]
+        named = [Condition(test, name) for name in names]
         self._conditions += [*named, *(Condition(test, tag=tag) for tag in tags)] or [Condition(test)]
         self._announce_all()
 
@@ -636,12 +634,16 @@ class App(InProcess):
 
     def allows(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
         """Return True if the rules of `enable` and `disable` allow an entry to a caller; `None` without token."""
-        rules = (rule for rule in reversed(self._rules) if rule.holds(name, tags, identity))
+        rules = (rule for rule in reversed(self._rules) if rule.holds(self._names(name), tags, identity))
         return next((rule.is_enabled for rule in rules), True)
 
     def admits(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
         """Return True if all conditions of an entry hold for a caller; for an unknown caller, if there are none."""
-        return all(one.holds(identity) for one in self._conditions if one.selects(name, tags))
+        return all(one.holds(identity) for one in self._conditions if one.selects(self._names(name), tags))
+
+    def _names(self, name: str) -> Collection[str]:
+        """Return the names by which rules may state an entry: its name, and its former names."""
+        return {name, *(former for former, new in self._renamed.items() if new == name)}
 
     def _handler(self, function: Function, options: EntryOptions, known: type) -> FunctionHandler:
         _check_options(options, known.__annotations__, function)
@@ -752,7 +754,12 @@ class App(InProcess):
             if self._contract.has_conditions:
                 from .rules import check_used  # few apps have conditions
 
-                check_used({app: app._conditions for app in (self, *self.contained())}, self._contract)
+                handlers = [one for named in self._contract.handlers.values() for one in named.values()]
+                entries = [(*layer, one.spec.tags) for one in handlers for layer in one.layers]
+                for app in (self, *self.contained()):
+                    check_used(
+                        app._conditions, [(app._names(name), tags) for owner, name, tags in entries if owner is app]
+                    )
             self._running_servers.append(served)
             try:
                 yield
@@ -799,11 +806,6 @@ class _Mount(NamedTuple):
         own = self.tools.name_of(name) if self.tools is not None and kind == "tool" else name
         if own is not None:
             self.owner._remove(kind, prefixed(kind, own, self.prefix), at_start=at_start)
-
-
-def _renamed(names: Collection[str], new: Mapping[str, str]) -> Collection[str]:
-    """Return names and, for those that change, the new names; a rule by name may be about a prompt of that name."""
-    return (*names, *(new[name] for name in names if name in new))
 
 
 def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.routing import place_of
-
-from .handlers import BoundContract
 
 
 class Rule(NamedTuple):
@@ -29,9 +27,9 @@ class Rule(NamedTuple):
     subject: str | None
     issuer: str | None = None
 
-    def holds(self, name: str, tags: Collection[str], identity: Identity | None) -> bool:
-        """Return True if the rule is about an entry and a caller."""
-        is_meant = name in self.names or not set(tags).isdisjoint(self.tags)
+    def holds(self, names: Collection[str], tags: Collection[str], identity: Identity | None) -> bool:
+        """Return True if the rule is about a caller, and an entry with these present and former names."""
+        is_meant = not set(names).isdisjoint(self.names) or not set(tags).isdisjoint(self.tags)
         subject, issuer = (None, "") if identity is None else (identity.subject, identity.issuer)
         has_issuer = issuer == (self.issuer or "") or (self.issuer is None and not self.is_enabled)
         return is_meant and (self.subject is None or (self.subject == subject and has_issuer))
@@ -42,12 +40,12 @@ class Condition(NamedTuple):
 
     Attributes:
         test: Returns True for the identity of a caller for whom the entries exist.
-        names: Their name, and the name that it became.
-        tag: Their tag; with neither names nor a tag, all entries are meant.
+        name: Their name.
+        tag: Their tag; with neither a name nor a tag, all entries are meant.
     """
 
     test: Callable[[Identity], bool]
-    names: Collection[str] = ()
+    name: str | None = None
     tag: str | None = None
 
     def holds(self, identity: Identity | None) -> bool:
@@ -58,21 +56,18 @@ class Condition(NamedTuple):
             log.warning("%s: a test of visible() failed, so it hides: %r", place_of(self.test), error)
             return False
 
-    def selects(self, name: str, tags: Collection[str]) -> bool:
-        """Return True if the condition is about an entry."""
-        return name in self.names or self.tag in tags or not (self.names or self.tag)
+    def selects(self, names: Collection[str], tags: Collection[str]) -> bool:
+        """Return True if the condition is about an entry with these present and former names."""
+        return self.name in names or self.tag in tags or not (self.name or self.tag)
 
 
-def check_used(conditions: Mapping[Any, Iterable[Condition]], contract: BoundContract) -> None:
+def check_used(conditions: Iterable[Condition], entries: Collection[tuple[Collection[str], Collection[str]]]) -> None:
     """Log a warning for each condition that selects no entry, because of a misspelt name or tag: it hides nothing.
 
     Args:
-        conditions: App -> its conditions.
-        contract: The contract with the entries of all apps.
+        conditions: The conditions of an app.
+        entries: The names and the tags of each of its entries.
     """
-    handlers = [one for named in contract.handlers.values() for one in named.values()]
-    entries = [(owner, name, one.spec.tags) for one in handlers for owner, name in one.layers]
-    for app, own in conditions.items():
-        for one in own:
-            if not any(owner is app and one.selects(name, tags) for owner, name, tags in entries):
-                log.warning("%s: visible() hides nothing: no entry has %s", place_of(one.test), one.tag or [*one.names])
+    for one in conditions:
+        if not any(one.selects(*entry) for entry in entries):
+            log.warning("%s: visible() hides nothing: no entry has %s", place_of(one.test), one.tag or [one.name])
