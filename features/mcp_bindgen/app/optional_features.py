@@ -293,9 +293,9 @@ class Scoped(Feature):
             own = self._identities.setdefault(now.principal, own)
             clients = {link: own.setdefault(link, now)}
         for client, former in clients.items():
-            if former is now:
-                continue
             own[client] = now
+            if former is not None and (former, former.claims) == (now, now.claims):
+                continue  # verifiers may make an object for each request
             for kind, handlers in self.contract.handlers.items():
                 shown = partial(self._shown, [*handlers.values()], client)
                 if handlers and (former is None or shown(former) != shown(now)):

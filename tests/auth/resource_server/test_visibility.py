@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -577,6 +578,31 @@ def test_pages_are_cut_after_hidden_entries_are_left_out(revision: str) -> None:
         assert [tool["name"] for tool in page["tools"]] == ["read_2", "read_4"], (
             "a cursor opens no list of another user"
         )
+
+
+class Verifying(Tokens):
+    """Verifier that makes an identity for each request."""
+
+    async def verify(self, token: str, resource: str) -> Identity | None:
+        return replace(self.known[token])
+
+
+def test_requests_with_one_token_do_not_compare_all_lists_again() -> None:
+    app, tested = App("desk"), list[Identity]()
+    app.add_tool(reader("look"), name="look")
+    app.add_tool(reader("purge"), name="purge")
+
+    def may_purge(identity: Identity) -> bool:
+        tested.append(identity)
+        return True
+
+    app.visible(may_purge, "purge")
+    with running(Verifying(user=ada()), servers=[app], scopes={}, implies={}) as server:
+        session = server.session("user")
+        for _ in range(2):
+            tested.clear()
+            assert "result" in answer(server.ask("tools/call", "user", session, name="look"))
+    assert not tested
 
 
 # --- tasks ----------------------------------------------------------------------------------------------------
