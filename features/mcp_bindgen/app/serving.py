@@ -167,11 +167,10 @@ class ContractServers:
 
     def _info_in(self, package: ModuleType) -> dict[str, Any]:
         """Return the introduction of a revision's server, without the members that only a later revision has."""
-        own = wire_fields(package.types.Implementation)
-        if self._info.keys() <= own.keys():
-            return dict(self._info)
-        newest = max(installed_revisions().values(), key=lambda one: one.rank).bindings
-        later = wire_fields(newest.types.Implementation).keys() - own.keys()
+        later = self._info.keys() - wire_fields(package.types.Implementation)
+        if later:
+            newest = max(installed_revisions().values(), key=lambda one: one.rank).bindings
+            later &= wire_fields(newest.types.Implementation).keys()
         return {name: value for name, value in self._info.items() if name not in later}
 
     @asynccontextmanager
