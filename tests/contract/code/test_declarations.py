@@ -347,7 +347,8 @@ def test_words_select_tools_the_best_first(tmp_path: Path) -> None:
     [
         (["--declarations", "python", "--select", "qqqq"], "no tool fits 'qqqq'"),
         (["--declarations", "python", "--budget", "5"], "the names of the tools exceed the budget"),
-        (["--declarations", "python", "--check"], "--declarations has no --check, --force or --name"),
+        (["--declarations", "python", "--check"], "--declarations has no --check, --language or --name"),
+        (["--declarations", "python", "--out", "no/a.py"], "no/a.py: cannot be written (there is no such folder)"),
         (["--budget", "5", "--out", "a.py"], "--budget and --select are for declarations"),
         ([], "there is no module to write"),
     ],
@@ -355,6 +356,30 @@ def test_words_select_tools_the_best_first(tmp_path: Path) -> None:
 def test_wrong_options_are_errors(options: list[str], problem: str, tmp_path: Path) -> None:
     file = save(tmp_path / "tools.json", {"tools": FORMS})
     assert problem in inside("client", "--from", file, *options, code=2).stderr
+
+
+def test_declarations_replace_only_their_own_files(tmp_path: Path) -> None:
+    file, out = save(tmp_path / "tools.json", {"tools": FORMS}), tmp_path / "tools.ts"
+    out.write_text("const mine = 1;\n")
+    command = ("client", "--from", file, "--declarations", "typescript", "--out", out)
+    assert "choose another file, or add --force" in inside(*command, code=2).stderr
+    assert out.read_text() == "const mine = 1;\n"
+    inside(*command, "--force", code=0)
+    written = out.read_text()
+    inside(*command, code=0)
+    assert out.read_text() == written
+
+
+@pytest.mark.parametrize("language", Language)
+def test_comments_are_without_sections_and_limits_that_say_nothing(language: Language) -> None:
+    whole = {"type": "integer", "minimum": 1 - 2**53, "maximum": 2**53 - 1}
+    small = {"type": "integer", "exclusiveMinimum": 0, "maximum": 2**53 - 1}
+    schema = {"type": "object", "properties": {"a": whole, "b": small}}
+    tools = [{"name": "add", "description": "Add\nnumbers.\n \nArgs:\n  a: A.", "inputSchema": schema}]
+    text = declarations(contract_of_valid({"tools": tools}), language).text
+    assert "Add numbers." in text
+    assert "exclusiveMinimum 0" in text
+    assert not re.search("Args|[0-9]{4}", text)
 
 
 def test_names_are_exact_in_typescript_and_those_of_the_typed_client_in_python() -> None:

@@ -13,9 +13,10 @@ import typer
 from mcp_bindgen.cli.options import Check, Declare, Force, ModuleLanguage, Name, Out, RequiredFrom
 from mcp_bindgen.cli.output import print_report
 from mcp_bindgen.cli.terminal import say
+from mcp_bindgen.cli.terminal import write as write_text
 from mcp_bindgen.contract.code.check import report
 from mcp_bindgen.contract.code.client_module import ClientModule
-from mcp_bindgen.contract.code.declarations import Language, declarations
+from mcp_bindgen.contract.code.declarations import TITLE, Language, declarations
 from mcp_bindgen.contract.code.typed_client import client_class, client_files
 from mcp_bindgen.contract.code.typescript_client import CALLS, TYPESCRIPT
 from mcp_bindgen.contract.comparison.compare import compare_contracts
@@ -28,6 +29,7 @@ from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.scaffold.replacement import replace_generated
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.transaction import save
 
 from .contract import contract_at, contract_changes
 from .drift_options import callers_of
@@ -84,10 +86,12 @@ def client(
     `mcp-bindgen client --from servers.json#github --declarations typescript --budget 4000 --select 'pull request'`
     """
     if declarations_in is not None:
-        if check or force or name is not None:
-            raise BadInput("--declarations has no --check, --force or --name", fix="leave them out")
+        if check or language or name is not None:
+            raise BadInput("--declarations has no --check, --language or --name", fix="leave them out")
+        if out and out.is_file() and not force and TITLE not in out.read_text("utf-8", "replace")[: len(TITLE) + 4]:
+            raise BadInput("these are no declarations of ours", file=out, fix="choose another file, or add --force")
         made = declarations(contract_at(server, connection, declare), declarations_in, budget, select)
-        print(made.text, end="") if out is None else out.write_text(made.text, "utf-8")
+        write_text(made.text) if out is None else save(out, made.text, "choose another file")
         if made.by_name:
             say(f"{plural(len(made.by_name), 'tool')} by name only; about {made.tokens} tokens", err=True)
         return

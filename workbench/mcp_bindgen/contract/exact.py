@@ -51,6 +51,7 @@ _MAX_TUPLE = 4  # items of an array of fixed length that becomes a tuple
 _MAX_LIMIT_CHARS = 80
 _LENGTH = re.compile("(min|max)Items ")
 _MAX_WHOLE_FLOAT = 2**53
+_SAFE_INTEGERS = (1 - _MAX_WHOLE_FLOAT, _MAX_WHOLE_FLOAT - 1)  # limits that generators state for any integer
 
 
 def exact_types(schema: Any) -> Protocol:
@@ -165,7 +166,7 @@ class _Reader:
         return found
 
     def _alternative(self, one: Alternative, stem: str, limits: list[str], top: str) -> Type:
-        unsaid = [_limit(word, value) for word, value in one.limits.items()]
+        unsaid = [_limit(word, value) for word, value in one.limits.items() if value not in _SAFE_INTEGERS]
         unsaid += map(self._unsaid, one.reasons)
         if one.kind != "object":
             limits += unsaid

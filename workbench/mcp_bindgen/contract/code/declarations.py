@@ -51,6 +51,9 @@ from ..names import entry_names
 from .python_contract import stub
 from .typed_client import title_of
 
+TITLE = "Tools of the server"
+"""First words of all declarations."""
+
 
 class Language(StrEnum):
     """Language of declarations."""
@@ -102,6 +105,7 @@ _PART = re.compile(
     r"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<digits>\d+)|(?P<space>\n\s*)|(?P<signs>[^\s\w]+|_)|(?P<other>\S)"
 )
 _CHARACTERS_OF_TOKEN = {"word": 8, "digits": 3, "space": 10**9, "signs": 2, "other": 1}
+_CONTENT = "type Content = Promise<{ type: string; text?: string; [member: string]: unknown }[]>;\n"
 _PYTHON = {**PLAIN, "any": use("typing", "Any"), "number": "float"}
 
 
@@ -175,8 +179,8 @@ class _Writer(ABC):
             self._lines |= {name: self.declared(name, Object(()), self.object(one)) for name, one in group.items()}
         self.take_notes()
         functions = [self.function(tool) for tool in shown]
-        title = f"Tools of the server `{title_of(self.contract, 'server')}`."
-        more = f"By name only: {', '.join(by_name)}" if by_name else ""
+        title = f"{TITLE} `{title_of(self.contract, 'server')}`."
+        more = f"More tools, whose types are not declared here: {', '.join(by_name)}" if by_name else ""
         text = self.module(title, [*self._lines.values(), *functions], more)
         return Declarations(text, estimated_tokens(text), by_name)
 
@@ -325,7 +329,7 @@ class _TypeScript(_Writer):
     def module(self, title: str, lines: Sequence[str], by_name: str) -> str:
         first = next((index for index, line in enumerate(lines) if line.startswith(" ")), len(lines))
         body = "\n".join([*lines[:first], "declare const tools: {", *lines[first:], "};"])
-        known = {"Integer": "type Integer = number;\n", "Content": "type Content = Promise<unknown[]>;\n"}
+        known = {"Integer": "type Integer = number;\n", "Content": _CONTENT}
         used = "".join(line for word, line in known.items() if re.search(rf"\b{word}\b", body))
         return f"{comment(title)}{used}{body}\n{comment(by_name)}"
 
@@ -387,14 +391,15 @@ class _Python(_Writer):
 
     def module(self, title: str, lines: Sequence[str], by_name: str) -> str:
         start = imports(lambda: "from __future__ import annotations")
-        content = f"Content = list[{_PYTHON['any']}]"
+        content = f'Content = list[dict[str, {_PYTHON["any"]}]]  # such as {{"type": "text", "text": "..."}}'
         more = [_hash(by_name).lstrip()] if by_name else []
         return resolved("\n".join([docstring(title, 0), start, content, *lines, *more, ""]))
 
 
 def _line(text: str, max_characters: int) -> str:
-    """Return the beginning of a text as one line."""
-    return shorten(text, max_characters, placeholder="...") if max_characters else ""
+    """Return the beginning of the first paragraph of a text as one line."""
+    first = re.split(r"\n\s*\n", text.strip(), maxsplit=1)[0]
+    return shorten(first, max_characters, placeholder="...") if max_characters else ""
 
 
 def _others(extra: Type | None) -> Type | None:
