@@ -194,7 +194,8 @@ CHOICES = {
     "or_null": {"enum": [1, None]},
     "float": {"enum": [1.5, 2]},
     "huge": {"enum": [2**64, 1]},
-    "pair": {"prefixItems": [TEXT, {"type": "number"}], "minItems": 2, "maxItems": 2},
+    "pair": {"type": "array", "prefixItems": [TEXT, {"type": "number"}], "minItems": 2, "maxItems": 2},
+    "items": {"type": "array", "items": {"enum": [1, 2]}},
     "triple": {"type": "array", "prefixItems": [NUMBER] * 3, "minItems": 3, "items": False},
     "some": {"type": "array", "prefixItems": [TEXT], "items": False},
     **dict.fromkeys(("json", "schema", "model_name"), TEXT),
@@ -206,8 +207,9 @@ def test_enum_and_tuple_arguments_get_precise_types_and_wire_names() -> None:
     assert signature(client({"tools": [NARROW]}), "narrow").partition(" -> ")[0] == (
         "(self, *, one: Literal[1, 2], pair: tuple[str, float], two: Literal[5] | None=None, "
         "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1] | None | app.Absent=app.ABSENT, "
-        "float: float | None=None, huge: int | None=None, triple: tuple[int, int, int] | None=None, "
-        "some: list[str] | None=None, json: str | None=None, schema: str | None=None, model_name: str | None=None)"
+        "float: float | None=None, huge: int | None=None, items: list[Literal[1, 2]] | None=None, "
+        "triple: tuple[int, int, int] | None=None, some: list[str] | None=None, "
+        "json: str | None=None, schema: str | None=None, model_name: str | None=None)"
     )
 
 

@@ -32,13 +32,13 @@ def meta_types(extension: Extension) -> dict[str, Type]:
     return {key: Union(types) for key, types in found.items()}
 
 
-def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
+def type_text(type: Type, names: Mapping[str, str], indent: str | None = "") -> str:
     """Return a type other than an object as an expression.
 
     Args:
         type: The type.
         names: Definition -> name of its type.
-        indent: Start of the lines of a long union.
+        indent: Start of the lines of a long union; None for one line.
     """
 
     def inner(part: Type) -> str:
@@ -65,7 +65,7 @@ def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
         case Const() | Union():
             texts = [*dict.fromkeys(_alternatives(type, names, indent))]
             text = " | ".join(texts) or "never"
-            return text if len(text) <= 90 else f"\n{indent}  | ".join(["", *texts])
+            return text if len(text) <= 90 or indent is None else f"\n{indent}  | ".join(["", *texts])
         case Object():
             raise AssertionError("inline objects are definitions")
 
@@ -85,7 +85,7 @@ def index_text(type: Object, names: Mapping[str, str]) -> str:
     return " | ".join(dict.fromkeys([*texts, *optional]))
 
 
-def _alternatives(type: Type, names: Mapping[str, str], indent: str = "") -> Iterator[str]:
+def _alternatives(type: Type, names: Mapping[str, str], indent: str | None = "") -> Iterator[str]:
     """Yield the alternatives of a type, those of unions inside of unions included."""
     match type:
         case Const(values):

@@ -99,8 +99,6 @@ _IMPORTED = ("Any", "Literal", "Never", "NotRequired", "TypeAliasType", "TypedDi
 _OWN = ("Content", "Integer", "Promise")
 _MIN_SAVED_CHARS = 40
 _DIRECTIVE = re.compile(r"^(fmt|isort|mypy|noqa|pylint|pyright|ruff|type)\b", re.IGNORECASE)
-_LINE = "\0"  # start of the lines of long unions in TypeScript, which become one line
-_FIRST_LINE = re.compile(rf"(?<![\w\"\])}}>/])\n{_LINE}  \| ")
 _PART = re.compile(
     r"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<digits>\d+)|(?P<space>\n\s*)|(?P<signs>[^\s\w]+|_)|(?P<other>\S)"
 )
@@ -178,10 +176,10 @@ class _Writer(ABC):
         for group in self._groups.values():
             self._lines |= {name: self.declared(name, Object(()), self.object(one)) for name, one in group.items()}
         self.take_notes()
-        functions = [self.function(tool) for tool in shown]
+        functions = [*map(self.function, shown)]
         title = f"{TITLE} `{title_of(self.contract, 'server')}`."
         more = f"More tools, whose types are not declared here: {', '.join(by_name)}" if by_name else ""
-        text = self.module(title, [*self._lines.values(), *functions], more)
+        text = self.module(title, [*self._lines.values()], functions, more)
         return Declarations(text, estimated_tokens(text), by_name)
 
     def references(self, type: Type) -> dict[str, str]:
@@ -278,7 +276,7 @@ class _Writer(ABC):
         """Return the declaration of a tool."""
 
     @abstractmethod
-    def module(self, title: str, lines: Sequence[str], by_name: str) -> str:
+    def module(self, title: str, types: Sequence[str], functions: Sequence[str], by_name: str) -> str:
         """Return the whole text."""
 
 
@@ -294,8 +292,7 @@ class _TypeScript(_Writer):
         return not definition.inline and definition.name not in self._roots
 
     def text(self, type: Type) -> str:
-        text = type_text(_with_integers(type), {**self.references(type), "Integer": "Integer"}, _LINE)
-        return _FIRST_LINE.sub("", text).replace(f"\n{_LINE}  ", " ")
+        return type_text(_with_integers(type), {**self.references(type), "Integer": "Integer"}, None)
 
     def object(self, members: Sequence[_Member], extra: Type | None = None, limits: str = "") -> str:
         shown = [
@@ -326,9 +323,8 @@ class _TypeScript(_Writer):
         doc = comment(_line(tool.description, self.detail.words), "  ")
         return f"{doc}  {typescript.key(tool.name)}({taken}): {given};{_remark(self.take_notes())}"
 
-    def module(self, title: str, lines: Sequence[str], by_name: str) -> str:
-        first = next((index for index, line in enumerate(lines) if line.startswith(" ")), len(lines))
-        body = "\n".join([*lines[:first], "declare const tools: {", *lines[first:], "};"])
+    def module(self, title: str, types: Sequence[str], functions: Sequence[str], by_name: str) -> str:
+        body = "\n".join([*types, "declare const tools: {", *functions, "};"])
         known = {"Integer": "type Integer = number;\n", "Content": _CONTENT}
         used = "".join(line for word, line in known.items() if re.search(rf"\b{word}\b", body))
         return f"{comment(title)}{used}{body}\n{comment(by_name)}"
@@ -389,11 +385,11 @@ class _Python(_Writer):
         head = f"async def {self._stubs[tool.pointer]}({taken}) -> {given}:{_hash(self.take_notes())}"
         return f"{head}\n    {docstring(_line(tool.description, self.detail.words))}"
 
-    def module(self, title: str, lines: Sequence[str], by_name: str) -> str:
+    def module(self, title: str, types: Sequence[str], functions: Sequence[str], by_name: str) -> str:
         start = imports(lambda: "from __future__ import annotations")
         content = f'Content = list[dict[str, {_PYTHON["any"]}]]  # such as {{"type": "text", "text": "..."}}'
         more = [_hash(by_name).lstrip()] if by_name else []
-        return resolved("\n".join([docstring(title, 0), start, content, *lines, *more, ""]))
+        return resolved("\n".join([docstring(title, 0), start, content, *types, *functions, *more, ""]))
 
 
 def _line(text: str, max_characters: int) -> str:

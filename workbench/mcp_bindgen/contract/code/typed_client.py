@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from mcp_bindgen.emit.python import naming, types
@@ -16,14 +17,14 @@ from mcp_bindgen.emit.python.imports import use
 from mcp_bindgen.emit.python.installation import NAMESPACE
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.ir import Protocol
-from mcp_bindgen.ir.constants import is_literal, values_of
-from mcp_bindgen.ir.model import Field, Map, Object, Ref, Type, Union, references
+from mcp_bindgen.ir.constants import is_literal
+from mcp_bindgen.ir.model import Array, Const, Field, Map, Object, Ref, Scalar, Tuple, Type, Union, parts, references
 from mcp_bindgen.ir.naming import class_name
 from mcp_bindgen.scaffold.ownership import Origin, stamp, stamp_json
 from mcp_bindgen.scaffold.rendering import noted, render
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.json import is_array, is_object
 
+from ..exact import VALUE, exact_types
 from ..model import Contract, Entry
 from .package import COMMAND, TEMPLATES, answer, item
 from .python_contract import PythonContract, lower_contract
@@ -37,7 +38,6 @@ LEFT_OUT = "leftOut"
 
 _ABSENT = "app.ABSENT"
 _MORE = [f"more{'_' * count}" for count in range(1000)]  # names of open members
-_KEYED = frozenset({"const", "enum", "nullable"})  # keywords that say more of a scalar than its type
 _SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
 
 
@@ -241,7 +241,7 @@ class _Client:
             self.used |= {tool.arguments} if is_object else set()
             return [], tool.arguments if is_object else f"dict[str, {PLAIN['any']}]", ("", "")
         schema = tool.raw["inputSchema"]
-        arguments = [replace(one, annotation=_narrow(schema, one)) for one in self._arguments(tool.arguments)]
+        arguments = self._arguments(tool.arguments, _sent(schema))
         if model.extra is None or "additionalProperties" not in schema:
             return arguments, "", ("", "")
         self.used.update(references(model.extra))
@@ -258,11 +258,10 @@ class _Client:
             case _:
                 return False
 
-    def _arguments(self, name: str) -> list[_Argument]:
-        """Return the fields of a model as arguments, mandatory arguments first."""
-        fields = sorted(
-            self._types.fields_of(Ref(name)), key=lambda field: not field.required or field.default is not None
-        )
+    def _arguments(self, name: str, sent: Mapping[str, Type] = MappingProxyType({})) -> list[_Argument]:
+        """Return the fields of a model as arguments, mandatory ones first; `sent` are types of values to be sent."""
+        found = (field.of(sent.get(field.wire, field.type)) for field in self._types.fields_of(Ref(name)))
+        fields = sorted(found, key=lambda field: not field.required or field.default is not None)
         taken = {"self", "app", *self._types.definitions}
         return [self._argument(self._types.attribute(Ref(name), field.wire), field, taken) for field in fields]
 
@@ -282,32 +281,26 @@ class _Client:
         return _Argument(name, field, optional(text), "None", nullable)
 
 
-def _narrow(schema: Any, argument: _Argument) -> str:
-    """Return the annotation of an argument, or a narrower one, because its values are only sent.
+def _sent(schema: Any) -> dict[str, Type]:
+    """Return the exact types of arguments that need no definitions: values are only sent, and need no model.
 
-    The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple without one; who
-    sends these need not.
+    The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple.
     """
-    stated = schema.get("properties", {}).get(argument.field.wire)
-    if not is_object(stated) or (argument.default or "None") not in ("None", _ABSENT):
-        return argument.annotation
-    absent = argument.annotation.rpartition(" | ")[2] if argument.default else ""
-    values = None if stated.get("nullable") is True else values_of(stated)
-    items = stated.get("prefixItems")
-    if values and all(map(is_literal, values)):
-        literals = dict.fromkeys(repr(value) for value in values if value is not None)
-        found = f"{use('typing', 'Literal')}[{', '.join(literals)}]" if literals else ""
-        nothing = "None" if None in values else ""
-        absent = "" if absent == nothing else absent
-        return " | ".join(filter(None, [found, nothing, absent]))
-    if is_array(items) and items and (stated.get("items") is False or stated.get("maxItems") == len(items)):
-        kinds = [
-            _SENT.get(str(item.get("type")), "") if is_object(item) and not _KEYED & item.keys() else ""
-            for item in items
-        ]
-        if all(kinds) and stated.get("minItems") == len(items):
-            return " | ".join(filter(None, [f"tuple[{', '.join(kinds)}]", absent]))
-    return argument.annotation
+    exact = exact_types(schema)
+    return {field.wire: field.type for field in exact.fields_of(VALUE) if _is_plain(field.type)}
+
+
+def _is_plain(type: Type) -> bool:
+    """Return True if an annotation states a type without loss and without names of definitions."""
+    match type:
+        case Const(values):
+            return all(map(is_literal, values))
+        case Tuple(prefix=prefix, least=least, rest=rest):
+            return rest is None and least == len(prefix) and all(map(_is_plain, prefix))
+        case Array() | Union():
+            return bool(inner := parts(type)) and all(map(_is_plain, inner))
+        case _:
+            return isinstance(type, Scalar)
 
 
 def _only(types: Protocol, names: Iterable[str]) -> Protocol:
