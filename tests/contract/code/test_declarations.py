@@ -415,6 +415,19 @@ def test_names_are_exact_in_typescript_and_those_of_the_typed_client_in_python()
         assert line in python
 
 
+def test_definitions_that_tools_share_are_one_type() -> None:
+    definitions = {"$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}}
+    taken = {"type": "object", "properties": {"node": {"$ref": "#/$defs/Node"}}, **definitions}
+    given = {"type": "object", "$ref": "#/$defs/Node", **definitions}
+    tools = [{"name": name, "inputSchema": taken, "outputSchema": given} for name in ("first", "second")]
+    text = declarations(contract_of_valid({"tools": tools}), Language.TYPESCRIPT).text
+    assert [line for line in text.splitlines() if "Node" in line] == [
+        "type Node = { next?: Node };",
+        "  first(args?: { node?: Node }): Promise<Node>;",
+        "  second(args?: { node?: Node }): Promise<Node>;",
+    ]
+
+
 @pytest.mark.parametrize(("language", "budget"), [(Language.PYTHON, 260), (Language.TYPESCRIPT, 160)])
 def test_limits_of_arguments_stand_at_their_tool_if_arguments_are_shared(language: Language, budget: int) -> None:
     place = {name: {"type": "string"} for name in ("continent", "country", "city", "street")}

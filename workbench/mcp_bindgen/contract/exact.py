@@ -32,13 +32,14 @@ from mcp_bindgen.ir.model import (
 )
 from mcp_bindgen.json_schema.pointer import tokens
 from mcp_bindgen.lowering.rules import Reason, Refused
-from mcp_bindgen.lowering.shapes import Alternative, Conj, Document
+from mcp_bindgen.lowering.shapes import Alternative, Conj, Document, Located
 from mcp_bindgen.runtime.model.json_types import distinct
 from mcp_bindgen.spec.errors import shortened
 from mcp_bindgen.spec.json import is_object
 
 from . import names
 from .model import Contract
+from .shared import Shared
 
 NEVER = Union(())
 """The type without values."""
@@ -68,9 +69,13 @@ Limits: TypeAlias = Mapping[tuple[str, str], Sequence[str]]
 def exact_contract(contract: Contract, taken: Iterable[str] = ()) -> tuple[Contract, Limits]:
     """Return a contract whose tools have exact types, and their limits; `taken` are the names of other things."""
     others = [entry.arguments for entry in contract.all_entries if entry.kind != "tool" and entry.arguments]
-    reader, roots = ExactReader(names.Scope()), {"": ""}
+    scope, roots = names.Scope(), {"": ""}
     for name in (*taken, *others):
-        reader.scope.claim(name)
+        scope.claim(name)
+    schemas = [
+        tool.raw[member] for tool in contract.tools for member in ("inputSchema", "outputSchema") if member in tool.raw
+    ]
+    reader = ExactReader(scope, schemas)
     reader.definitions |= {name: contract.types.definitions[name] for name in others}
 
     def read(name: str, schema: Any) -> str:
@@ -95,27 +100,36 @@ class ExactReader:
 
     Args:
         scope: Scope of the names of definitions.
+        schemas: Schemas that may share definitions.
 
     Attributes:
         definitions: Name -> definition.
         limits: What the types of definitions and members do not express.
     """
 
-    def __init__(self, scope: names.Scope) -> None:
+    def __init__(self, scope: names.Scope, schemas: Iterable[Any] = ()) -> None:
         self.scope = scope
+        self.shared = Shared(schemas, scope)
         self.definitions: dict[str, Definition] = {}
         self.limits: dict[tuple[str, str], list[str]] = {}
 
     def define(self, schema: Any, stem: str) -> Ref:
         """Read a schema; return the reference to the definition of its values."""
         document = Document({"allOf": [schema]} if isinstance(schema, bool) else schema, max_steps=_MAX_STEPS)
-        return _Reader(self, document, stem).root
+        if self.shared.whole(schema) != stem:
+            return _Reader(self, document, document.root, stem).root
+        if stem not in self.definitions:
+            target = document.schema.get("$ref")
+            _Reader(self, document, document.resolve(target, "/$ref") if target else document.root, stem, stem)
+        return Ref(stem)
 
 
 class _Reader:
     """Reader of one document."""
 
-    def __init__(self, parent: ExactReader, document: Document, stem: str) -> None:
+    def __init__(
+        self, parent: ExactReader, document: Document, root: Located, stem: str, shared: str | None = None
+    ) -> None:
         self._parent = parent
         self._document = document
         self._stem = stem
@@ -123,17 +137,17 @@ class _Reader:
         self._inside: set[tuple[tuple[int, str], ...]] = set()
         self._kept: list[Conj] = []  # so that ids stay unique
         self._pending: list[tuple[Conj, str]] = []
-        self.root = self._named((document.root,), stem)
+        self.root = self._named((root,), stem, shared)
         for conj, name in self._pending:  # grows in the loop
             limits: list[str] = []
             found = self._type(conj, name, limits, name)
             self._define(name, found, self._doc(conj), limits, inline=False)
 
-    def _named(self, conj: Conj, stem: str) -> Ref:
-        """Return the reference to the definition of a place."""
+    def _named(self, conj: Conj, stem: str, shared: str | None = None) -> Ref:
+        """Return the reference to the definition of a place; several schemas may share its name."""
         key = _key(conj)
         if key not in self._names:
-            self._names[key] = self._parent.scope.claim(stem)
+            self._names[key] = shared or self._parent.scope.claim(stem)
             self._pending.append((conj, self._names[key]))
         return Ref(self._names[key])
 
@@ -176,7 +190,11 @@ class _Reader:
             case "link":
                 target = self._document.at(one.target)
                 assert target is not None
-                return self._named((target,), names.inner(self._stem, (tokens(one.target) or [""])[-1]))
+                path = tokens(one.target) or [""]
+                shared = self._parent.shared.definition(self._document.schema, path[-1]) if len(path) == 2 else None
+                if shared in self._parent.definitions:
+                    return Ref(shared)
+                return self._named((target,), names.inner(self._stem, path[-1]), shared)
             case "array":
                 found = self._array(one, stem, limits)
                 if isinstance(found, Tuple) and found.rest is None and found.least == one.limits.get("minItems", 0):
