@@ -12,7 +12,6 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 from textwrap import shorten
@@ -62,8 +61,7 @@ class Language(StrEnum):
     TYPESCRIPT = "typescript"
 
 
-@dataclass(frozen=True)
-class Declarations:
+class Declarations(NamedTuple):
     """Declarations of tools.
 
     Attributes:
@@ -97,6 +95,7 @@ class _Member(NamedTuple):
 _DETAILS = (_Detail(88, 60), _Detail(88), _Detail(60), _Detail(30), _Detail(30, is_folded=True))
 _IMPORTED = ("Any", "Literal", "Never", "NotRequired", "TypeAliasType", "TypedDict", "Unpack")
 _OWN = ("Content", "Integer", "Promise")
+_NAMES = {"Integer": "Integer", "Never": use("typing", "Never")}
 _MIN_SAVED_CHARS = 40
 _DIRECTIVE = re.compile(r"^(fmt|isort|mypy|noqa|pylint|pyright|ruff|type)\b", re.IGNORECASE)
 _PART = re.compile(
@@ -182,11 +181,10 @@ class _Writer(ABC):
         text = self.module(title, [*self._lines.values()], functions, more)
         return Declarations(text, estimated_tokens(text), by_name)
 
-    def references(self, type: Type) -> dict[str, str]:
-        """Return the text for each definition in a type: its name, or its type if that needs no name."""
-        return {name: self._reference(name) for name in dict.fromkeys(references(type)) if name in self.labels}
-
-    def _reference(self, name: str) -> str:
+    def reference(self, name: str) -> str:
+        """Return the text for a reference: a name, or the type of a definition that needs no name."""
+        if name in _NAMES:
+            return _NAMES[name]
         definition, label = self.types.definitions[name], self.labels[name]
         if name in self._recursive:
             if name not in self._lines:
@@ -292,7 +290,8 @@ class _TypeScript(_Writer):
         return not definition.inline and definition.name not in self._roots
 
     def text(self, type: Type) -> str:
-        return type_text(_with_integers(type), {**self.references(type), "Integer": "Integer"}, None)
+        named = _with_integers(type)
+        return type_text(named, {name: self.reference(name) for name in references(named)}, None)
 
     def object(self, members: Sequence[_Member], extra: Type | None = None, limits: str = "") -> str:
         shown = [
@@ -339,9 +338,7 @@ class _Python(_Writer):
         return isinstance(definition.type, Object)
 
     def text(self, type: Type) -> str:
-        return spelled(
-            self._plain(type), {**self.references(type), "Never": use("typing", "Never")}.__getitem__, _PYTHON
-        )
+        return spelled(self._plain(type), self.reference, _PYTHON)
 
     def _plain(self, type: Type) -> Type:
         """Return a type without constants that `Literal` cannot have; they are added to the notes."""
