@@ -415,6 +415,26 @@ def test_names_are_exact_in_typescript_and_those_of_the_typed_client_in_python()
         assert line in python
 
 
+def test_python_has_classes_where_names_of_members_allow_it() -> None:
+    text, whole = {"type": "string"}, {"type": "integer"}
+    given = {"plain": {"a": text}, "shadow": {"str": whole, "a": text}, "odd": {"a-b": text}, "private": {"__a": text}}
+    tools: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "inputSchema": {"type": "object", "properties": {"\ufb01": whole}},  # a ligature, which Python spells fi
+            "outputSchema": {"type": "object", "properties": members},
+        }
+        for name, members in given.items()
+    ]
+    union = {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    tools.append({"name": "union", "inputSchema": {"type": "object", "properties": {"a": text}, **union}})
+    found = declarations(contract_of_valid({"tools": tools}), Language.PYTHON).text
+    assert "class PlainOutput(TypedDict):\n    a: NotRequired[str]\n" in found
+    assert [f"{name}Output = TypedDict(" in found for name in ("Shadow", "Odd", "Private")] == [True] * 3
+    assert "async def plain(args: PlainInput) -> PlainOutput:\n    ...\n" in found
+    assert "async def union(args: UnionInputOption | UnionInputOption2) -> Content:\n    ...\n" in found
+
+
 def test_definitions_that_tools_share_are_one_type() -> None:
     definitions = {"$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}}
     taken = {"type": "object", "properties": {"node": {"$ref": "#/$defs/Node"}}, **definitions}

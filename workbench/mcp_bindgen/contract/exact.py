@@ -172,6 +172,7 @@ class _Reader:
         except Refused as refused:
             limits.append(self._unsaid(refused.reason))
             return AnyValue()
+        stem = f"{stem}Option" if top and len(shape) > 1 else stem
         self._kept.append(conj)
         self._inside.add(key)
         found = _union([self._alternative(one, stem, limits, top if len(shape) == 1 else "") for one in shape])

@@ -16,6 +16,7 @@ from enum import StrEnum
 from itertools import combinations
 from textwrap import shorten
 from typing import NamedTuple
+from unicodedata import normalize
 
 from mcp_bindgen.app.search import search
 from mcp_bindgen.app.validation import Validator
@@ -358,18 +359,23 @@ class _Python(_Writer):
         notes += [f"member without a name: {local(one.text)}" for one in members if not one.wire]
         optional = use("typing_extensions", "NotRequired")
         named = [(one, one.text if one.required else f"{optional}[{one.text}]") for one in members if one.wire]
+        head = _hash("; ".join(filter(None, [*notes, limits])))
+        used = set(re.findall(r"\w+", local(" ".join(text for _, text in named))))
+        if named and all(_is_name(one.wire) and one.wire not in used for one, _ in named):
+            return "\n".join([f":{head}", *(f"    {one.wire}: {text}{_hash(one.note)}" for one, text in named)])
         lines = [f"    {json.dumps(one.wire)}: {_quoted(text)},{_hash(one.note)}" for one, text in named]
-        return "\n".join([f"{{{_hash('; '.join(filter(None, [*notes, limits])))}", *lines, "}"])
+        return "\n".join([f"{{{head}", *lines, "}"])
 
     def declared(self, name: str, type: Type, body: str) -> str:
-        kind = "TypedDict" if isinstance(type, Object) else "TypeAliasType"
-        text = body if isinstance(type, Object) else _quoted(body)
-        return f'{name} = {use("typing_extensions", kind)}("{name}", {text})'
+        kind = use("typing_extensions", "TypedDict" if isinstance(type, Object) else "TypeAliasType")
+        if body.startswith(":"):
+            return f"class {name}({kind}){body}"
+        return f'{name} = {kind}("{name}", {body if isinstance(type, Object) else _quoted(body)})'
 
     def function(self, tool: Entry) -> str:
         name, result = tool.arguments, tool.output
         type, members, groups = self.arguments(tool)
-        if type is None or not all(one.wire.isidentifier() and not keyword.iskeyword(one.wire) for one in members):
+        if type is None or not all(_is_name(one.wire) for one in members):
             taken = f"args: {self.text(Ref(name))}"
         else:
             texts = [f"{one.wire}: {one.text}{'' if one.required else ' = ...'}" for one in members]
@@ -380,7 +386,8 @@ class _Python(_Writer):
             taken = ", ".join([*(["*", *texts] if texts else []), *(f"**{free('more', names)}: {one}" for one in more)])
         given = self.text(Ref(result)) if result else "Content"
         head = f"async def {self._stubs[tool.pointer]}({taken}) -> {given}:{_hash(self.take_notes())}"
-        return f"{head}\n    {docstring(_line(tool.description, self.detail.words))}"
+        words = _line(tool.description, self.detail.words)
+        return f"{head}\n    {docstring(words) if words else '...'}"
 
     def module(self, title: str, types: Sequence[str], functions: Sequence[str], by_name: str) -> str:
         start = imports(lambda: "from __future__ import annotations")
@@ -393,6 +400,11 @@ def _line(text: str, max_characters: int) -> str:
     """Return the beginning of the first paragraph of a text as one line."""
     first = re.split(r"\n\s*\n", text.strip(), maxsplit=1)[0]
     return shorten(first, max_characters, placeholder="...") if max_characters else ""
+
+
+def _is_name(text: str) -> bool:
+    """Return True if a text can be the name of an argument or of a member of a class, and stays as it is."""
+    return text.isidentifier() and normalize("NFKC", text) == text and not (keyword.iskeyword(text) or text[:2] == "__")
 
 
 def _others(extra: Type | None) -> Type | None:
