@@ -415,6 +415,20 @@ def test_names_are_exact_in_typescript_and_those_of_the_typed_client_in_python()
         assert line in python
 
 
+def test_results_that_tools_share_are_one_type() -> None:
+    ticket = {"title": "Ticket", "type": "object", "properties": {"id": {"type": "string"}}}
+    many = {"type": "object", "properties": {"all": {"type": "array", "items": {"$ref": "#/$defs/Ticket"}}}}
+    outputs = {"one": ticket, "two": ticket, "list": {**many, "$defs": {"Ticket": ticket}}}
+    tools = [{"name": name, "inputSchema": {"type": "object"}, "outputSchema": one} for name, one in outputs.items()]
+    text = declarations(contract_of_valid({"tools": tools}), Language.TYPESCRIPT).text
+    assert [line for line in text.splitlines() if "Ticket" in line] == [
+        "type Ticket = { id?: string };",
+        "  one(): Promise<Ticket>;",
+        "  two(): Promise<Ticket>;",
+        "  list(): Promise<{ all?: Ticket[] }>;",
+    ]
+
+
 def test_python_has_classes_where_names_of_members_allow_it() -> None:
     text, whole = {"type": "string"}, {"type": "integer"}
     given = {"plain": {"a": text}, "shadow": {"str": whole, "a": text}, "odd": {"a-b": text}, "private": {"__a": text}}

@@ -11,6 +11,7 @@ import keyword
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from itertools import combinations
@@ -285,7 +286,9 @@ class _TypeScript(_Writer):
     def __init__(self, contract: Contract) -> None:
         super().__init__(contract)
         self.labels = typescript.types(self.types)
-        self._roots = {name for tool in self.contract.tools for name in (tool.arguments, tool.output)}
+        roots = [name for tool in self.contract.tools for name in (tool.arguments, tool.output)]
+        uses = Counter([*roots, *(name for one in self.types.definitions.values() for name in references(one.type))])
+        self._roots = {name for name in roots if uses[name] == 1}
 
     def has_name(self, definition: Definition) -> bool:
         return not definition.inline and definition.name not in self._roots
