@@ -51,7 +51,7 @@ MAX_VARS = 5
 MAX_STDIO_MODULES = 37
 MAX_STDIO_LINES = 3525
 MAX_APP_MODULES = 48
-MAX_APP_LINES = 5250
+MAX_APP_LINES = 5260
 """Modules of this project, and their lines of code, that a stdio server has loaded once it has listed its tools."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")

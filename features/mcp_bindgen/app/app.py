@@ -530,7 +530,8 @@ class App(InProcess):
             if place.member in app.document:
                 self.document.setdefault(place.member, [])
             for handler in app._contract.handlers[kind].values():
-                mount.put(handler)
+                if (seen := mount.seen(handler)) is not None:
+                    self._put(seen)
         self._parts.append(mount)
         if live:
             app._parents.append(mount)
@@ -683,8 +684,9 @@ class App(InProcess):
             raise ValueError(f"{spec.name!r} depends on its callers, but no entry did when the app was first served")
         with ExitStack() as stack:
             for mount in self._parents:
-                mount.put(handler, at_start=at_start)
-                stack.callback(mount.remove, spec.kind, handler.spec.name, at_start=True)
+                if (seen := mount.seen(handler)) is not None:
+                    mount.owner._put(seen, at_start=at_start)
+                    stack.callback(mount.owner._remove, spec.kind, seen.spec.name, at_start=True)
             self._contract.add(handler)
             stack.pop_all()  # nothing is refused
         self._announce(changed)
@@ -694,7 +696,8 @@ class App(InProcess):
             self._check_dynamic(KINDS[kind].changed, kind)
         name = self._renamed.get(name, name) if kind == "tool" and name not in self._contract.handlers[kind] else name
         for mount in self._parents:
-            mount.remove(kind, name, at_start=at_start)
+            if (own := mount.name_of(kind, name)) is not None:
+                mount.owner._remove(kind, own, at_start=at_start)
         self._contract.remove(kind, name)
         self._announce(KINDS[kind].changed)
 
@@ -755,11 +758,10 @@ class App(InProcess):
                 from .rules import check_used  # few apps have conditions
 
                 handlers = [one for named in self._contract.handlers.values() for one in named.values()]
-                entries = [(*layer, one.spec.tags) for one in handlers for layer in one.layers]
+                entries = [(layer, one.spec.tags) for one in handlers for layer in one.layers]
                 for app in (self, *self.contained()):
-                    check_used(
-                        app._conditions, [(app._names(name), tags) for owner, name, tags in entries if owner is app]
-                    )
+                    own = [(app._names(layer.name), tags) for layer, tags in entries if layer.owner is app]
+                    check_used(app._conditions, own)
             self._running_servers.append(served)
             try:
                 yield
@@ -795,17 +797,15 @@ class _Mount(NamedTuple):
     prefix: str
     tools: OverriddenTools | None
 
-    def put(self, handler: BoundHandler, *, at_start: bool = False) -> None:
-        """Offer a handler of the part, unless it is hidden."""
+    def seen(self, handler: BoundHandler) -> BoundHandler | None:
+        """Return a handler of the part as the owner offers it; `None` if it is hidden."""
         seen = self.tools.view(handler) if self.tools is not None and handler.spec.kind == "tool" else handler
-        if seen is not None:
-            self.owner._put(mounted(seen, self.owner, self.prefix), at_start=at_start)
+        return None if seen is None else mounted(seen, self.owner, self.prefix)
 
-    def remove(self, kind: Kind, name: str, *, at_start: bool) -> None:
-        """Offer an entry of the part no more."""
+    def name_of(self, kind: Kind, name: str) -> str | None:
+        """Return the owner's name of an entry of the part; `None` if it is hidden."""
         own = self.tools.name_of(name) if self.tools is not None and kind == "tool" else name
-        if own is not None:
-            self.owner._remove(kind, prefixed(kind, own, self.prefix), at_start=at_start)
+        return None if own is None else prefixed(kind, own, self.prefix)
 
 
 def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:

@@ -205,7 +205,8 @@ class Feature(Server):
             from mcp_bindgen.runtime.session.rounds import InputRequired, other_than_required  # only if a handler fails
 
             other = other_than_required(error)
-            if isinstance(error, BaseExceptionGroup) and error.subgroup(lambda one: type(one) is InputRequired):
+            group = cast("BaseExceptionGroup[BaseException]", error) if isinstance(error, BaseExceptionGroup) else None
+            if group is not None and group.subgroup(lambda one: type(one) is InputRequired):
                 raise (other or InputRequired()) from None  # middleware sees no group of questions
             if other is None or isinstance(other, Exception | CancelledError | GeneratorExit | KeyboardInterrupt):
                 raise

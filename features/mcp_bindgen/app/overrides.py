@@ -24,8 +24,8 @@ from .features import text_block
 from .handlers import BoundHandler
 from .validation import Validator
 
-_FREE = frozenset(("$schema", "$defs", "definitions", "type", "properties", "required", "additionalProperties"))
-_FREE |= {"title", "description", "$comment"}
+_TEXTS = {"$schema", "title", "description", "$comment"}
+_FREE = _TEXTS | {"$defs", "definitions", "type", "properties", "required", "additionalProperties"}
 """Keywords beside which single arguments can be changed; any other one may depend on several of them."""
 
 

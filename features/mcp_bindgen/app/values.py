@@ -139,7 +139,8 @@ def icons_of(given: IconLike | Iterable[IconLike]) -> list[Mapping[str, Any]]:
     Raises:
         ValueError: A file cannot be read, or is no image.
     """
-    return [_icon(one) for one in ([given] if isinstance(given, str | PathLike | Mapping) else given)]
+    several = cast(Iterable[IconLike], [given] if isinstance(given, str | PathLike | Mapping) else given)
+    return [_icon(one) for one in several]
 
 
 def _icon(given: IconLike) -> Mapping[str, Any]:

@@ -725,7 +725,8 @@ def _changed(changes: OverriddenTools, server: str, tools: list[Any]) -> list[An
     from mcp_bindgen.app.overrides import BadOverride
 
     try:
-        return [type(tools[0]).model_validate(one) for one in changes.all_listed([one.model_dump() for one in tools])]
+        first: Any = tools[0]
+        return [first.model_validate(one) for one in changes.all_listed([one.model_dump() for one in tools])]
     except BadOverride as error:
         log.warning('MCP server %s: its tools are left out: "tools": %s', server, error)
         return []

@@ -324,9 +324,9 @@ def _rule(id: str, table: Mapping[str, Any]) -> Rule:
         old_client, new_client = (Impact[word.upper()] for word in table.get(side, ("none", "none")))
         return old_client, new_client
 
-    plane = Plane(table.get("plane", Plane.WIRE))
     sides = {side: impacts_of(side) for side in ("client", "server")}
-    return Rule(**{"id": id, "mirror": id, **table, **sides, "plane": plane})
+    stated: dict[str, Any] = {"mirror": id, **table, **sides, "plane": Plane(table.get("plane", Plane.WIRE))}
+    return Rule(id, **stated)
 
 
 RULES = {id: _rule(id, table) for id, table in read_toml(Path(__file__).with_name("rules.toml")).items()}

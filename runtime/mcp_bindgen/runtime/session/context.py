@@ -434,12 +434,13 @@ class Context(Caller):
             NotConvertible: The client's revision cannot express them.
             NotAnswered: See `ask_by`, also for further errors.
         """
-        method = self.question_methods.get(type(params))
+        kind: type[object] = params.__class__
+        method = self.question_methods.get(kind)
         if method is not None:
             return await self.ask_by(key, method, params)
         from .questions import in_types_of
 
-        context, method = in_types_of(type(params), self.agreed.dispatcher.revision, self.question_methods)
+        context, method = in_types_of(kind, self.agreed.dispatcher.revision, self.question_methods)
         return await context(self.scope, self.params, self._questions).ask_by(key, method, params)
 
     async def ask_by(self, key: str | None, method: RequestMethod[Params, Result, Any], params: Params) -> Result:
