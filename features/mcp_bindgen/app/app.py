@@ -210,7 +210,9 @@ class App(InProcess):
         self.revisions: Sequence[ModuleType] | None = revisions
         self.tasks: Tasks | None = tasks
         self.argument_errors: ArgumentErrors | None = argument_errors
-        self.hide_errors, self.hide_forbidden, self.page_size = hide_errors, hide_forbidden, page_size
+        self.hide_errors: bool | None = hide_errors
+        self.hide_forbidden: bool | None = hide_forbidden
+        self.page_size: int | None = page_size
         if page_size is not None and page_size < 1:
             raise ValueError(f"page_size is {page_size}; a page has at least one entry")
         self._lifespan = lifespan

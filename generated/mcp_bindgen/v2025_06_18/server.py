@@ -192,7 +192,8 @@ class Context(BaseContext):
             key: Name of the question, unique in the handler and equal in each run.
             params: Params of the question; their class selects the method.
         """
-        return await super().ask_params(key, params)
+        answer: Any = await super().ask_params(key, params)
+        return answer
 
 
 class Server(BaseServer):

@@ -19,7 +19,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
-from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Tuple, Type, Union
+from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Tuple, Type, Union, is_implied
 
 _TEXT = "example"
 _TIME = "2026-01-31T12:00:00Z"
@@ -286,7 +286,7 @@ class Examples:
     def _objects(self, type: Object) -> Iterator[Any]:
         """Yield objects with the required members, then with one optional member, with all, and with some."""
         known = {field.wire: self._best(field.type) for field in type.fields}
-        if type.extra is not None:
+        if type.extra is not None and not is_implied(type.extra):
             known["key"] = self._best(type.extra)[:_FEW]
         base = {field.wire: known[field.wire][0] for field in type.fields if field.required}
         yield base

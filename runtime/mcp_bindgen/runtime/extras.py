@@ -26,9 +26,13 @@ class NotInstalled(ModuleNotFoundError):
 
     @classmethod
     def of(cls, error: ModuleNotFoundError, purpose: str, extra: str) -> Self | ModuleNotFoundError:
-        """Return the error for a failed import; the error itself if a module of this program or of `purpose` fails."""
+        """Return the error for a failed import; the error itself if a module of this program or of `purpose` fails.
+
+        Without an extra, `purpose` is a package of the user, which explains its own imports.
+        """
         module = (error.name or "").partition(".")[0]
-        return error if module in ("", "mcp_bindgen", purpose.partition(".")[0]) else cls(purpose, module, extra)
+        known = ("", "mcp_bindgen", purpose.partition(".")[0])
+        return error if not extra or module in known else cls(purpose, module, extra)
 
 
 def extra_with(module: str, preferred: str) -> str | None:

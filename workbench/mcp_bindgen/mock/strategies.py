@@ -14,7 +14,7 @@ from mcp_bindgen.contract.exact import VALUE, exact_types
 from mcp_bindgen.contract.model import Entry
 from mcp_bindgen.contract.samples import samples
 from mcp_bindgen.ir import Protocol
-from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Tuple, Type, Union
+from mcp_bindgen.ir.model import AnyValue, Array, Const, Map, Object, Ref, Scalar, Tuple, Type, Union, is_implied
 from mcp_bindgen.spec.errors import suggestion
 
 _MAX_ITEMS = 5
@@ -124,7 +124,7 @@ class _Strategies:
             {name: strategy for name, strategy in fields.items() if name in needed},
             optional={name: strategy for name, strategy in fields.items() if name not in needed},
         )
-        if type.extra is None:
+        if type.extra is None or is_implied(type.extra):
             return known
         more = st.dictionaries(_TEXT, self.of(type.extra), max_size=2)
         return st.tuples(more, known).map(_merged)
