@@ -72,7 +72,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
 	$(BIN)/python benchmarks/cluster.py
-	$(BIN)/python benchmarks/tm/run.py
+	$(BIN)/python benchmarks/tm_benchmark.py
 
 dist: $(DOCS) $(DIAGRAMS) ## all files of a release in dist/: packages, checked in empty environments, SBOM, vectors and site
 	rm -rf dist

@@ -266,7 +266,7 @@ async def test_the_library_example_serves_its_tools_resources_and_prompts(caplog
 
 @pytest.mark.full
 def test_the_entry_of_the_public_benchmark_gives_the_answers_that_the_benchmark_checks() -> None:
-    script = ROOT / "benchmarks/tm/run.py"
+    script = ROOT / "benchmarks/tm_benchmark.py"
     done = execute(PYTHON, script, "--only", "ours", "--rounds", "1", "--users", "2", "--sessions", "2")
     assert done.returncode == 0, done.stderr
     assert {line.split("  ")[0] for line in done.stdout.splitlines()} >= {"ours", "ours, sessions"}

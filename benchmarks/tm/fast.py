@@ -3,47 +3,11 @@
 """The shop on FastMCP; `SESSIONS=1` gives sessions, else it answers with JSON and without."""
 
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import Any
 
 from fastmcp import FastMCP
-from shop import ITEMS, Item, Shop, open_shop
+from tools import TOOLS, with_shop
 
-shops: list[Shop] = []
 server = FastMCP("benchmark")
-
-
-@server.tool(output_schema=None)
-async def search_products(
-    category: str = "Electronics", min_price: float = 50.0, max_price: float = 500.0, limit: int = 10
-) -> str:
-    """Search products by category and price, with their popularity."""
-    return await shops[0].search(category, min_price, max_price, limit)
-
-
-@server.tool(output_schema=None)
-async def get_user_cart(user_id: str = "user-00042") -> str:
-    """Return the cart of a user and recent orders."""
-    return await shops[0].cart(user_id)
-
-
-@server.tool(output_schema=None)
-async def checkout(user_id: str = "user-00042", items: list[Item] = ITEMS) -> str:
-    """Order the items of a cart."""
-    return await shops[0].order(user_id, items)
-
-
-web = server.http_app(json_response=True, stateless_http=os.environ.get("SESSIONS") != "1")
-inner = web.router.lifespan_context
-
-
-@asynccontextmanager
-async def lifespan(app: Any) -> AsyncGenerator[Any]:
-    """Open the shop beside the sessions of the server."""
-    async with open_shop() as shop, inner(app) as state:
-        shops.append(shop)
-        yield state
-
-
-web.router.lifespan_context = lifespan
+for tool in TOOLS:
+    server.tool(tool, output_schema=None)
+web = with_shop(server.http_app(json_response=True, stateless_http=os.environ.get("SESSIONS") != "1"))

@@ -39,7 +39,7 @@ class Line:
 
     @property
     def same(self) -> bool:
-        """Whether both revisions say the same."""
+        """True if both revisions say the same."""
         return self.old is not None and self.new is not None and self.old.striptags() == self.new.striptags()
 
 

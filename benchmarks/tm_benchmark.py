@@ -1,6 +1,6 @@
 """Measure the workload of the TM Dev Lab benchmark of MCP servers, version 2, from `initialize` to DELETE.
 
-    python benchmarks/tm/run.py [--fastmcp PYTHON] [--rounds 5] [--sessions 400] [--users 50]
+    python benchmarks/tm_benchmark.py [--fastmcp PYTHON] [--rounds 5] [--sessions 400] [--users 50]
 
 Each user has one connection and repeats four sessions: one for each of the three tools, one for the list of tools.
 A session is `initialize`, `notifications/initialized`, the call, and DELETE where the server gave a session id.
@@ -24,16 +24,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from costs import memory, processor_time
+from ports import free_port, wait_for
 from redis import Redis
+from rounds import in_turn, report
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent))
-
-from costs import memory, processor_time  # noqa: E402
-from ports import free_port, wait_for  # noqa: E402
-from rounds import in_turn, report  # noqa: E402
-
+ROOT = Path(__file__).parents[1]
 COLUMNS = {"processor ms/session": 3, "p50 ms": 1, "p99 ms": 1, "peak MiB": 1}
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _SESSION = re.compile(rb"mcp-session-id: (\S+)", re.IGNORECASE)
@@ -89,7 +85,7 @@ def services() -> Generator[dict[str, str]]:
     """Run Redis, with its data, and the HTTP API; yields the environment of servers."""
     store, api = free_port(), free_port()
     command = ["redis-server", "--port", str(store), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    path = os.pathsep.join([str(HERE), str(ROOT / "examples/tm_benchmark")])
+    path = os.pathsep.join([str(ROOT / "benchmarks/tm"), str(ROOT / "examples/tm_benchmark")])
     with (
         tempfile.TemporaryDirectory() as folder,
         serving([*command, "--dir", folder, "--loglevel", "warning"], store, {}),
