@@ -6,7 +6,6 @@ A small program stands in for the suite, which runs in `make conformance`. The t
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Generator, Iterator
@@ -27,6 +26,7 @@ from tests.conformance.run import PAGE, page, play, summary, wanted
 from tests.conformance.suite import HERE, Outcome, Scenario, Suite, judged, last_words, listed, pinned
 from tests.harness.checked_connections import bindings
 from tests.harness.commands import ROOT
+from tests.interop.processes import needed
 
 LISTING = """\
 Server scenarios (test against a server):
@@ -329,10 +329,8 @@ async def test_the_server_supports_each_revision(revision: str) -> None:
 
 
 def test_the_page_about_tiers_names_the_files_that_the_checker_looks_for() -> None:
+    needed(modules=HERE / "node_modules")
     script = suite.PACKAGE / "dist" / "index.js"
-    if not script.is_file():
-        missing = "the conformance suite is not installed: make conformance"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     (listed_files,) = re.findall(r"\[([^][]*`DEPENDENCY_POLICY\.md`[^][]*)\]", script.read_text("utf-8"))
     tier = (ROOT / "docs/reference/sdk-tier.md").read_text("utf-8")
     rows = re.findall(r"^\| (`.*\.(?:md|yml|json)`) \| (.*) \|$", tier, re.MULTILINE)

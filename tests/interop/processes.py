@@ -29,10 +29,10 @@ START = 60.0
 """Limit in seconds until a server listens."""
 
 
-def needed(package: str = "") -> None:
-    """Skip the test if an npm package (by default: any package) is not installed; in CI, fail."""
-    if not (MODULES / package).is_dir():
-        missing = "the npm packages are not installed: npm ci --prefix tests/interop"
+def needed(package: str = "", modules: Path = MODULES) -> None:
+    """Skip the test if an npm package (by default: any package) is not in a `node_modules` folder; in CI, fail."""
+    if not (modules / package).is_dir():
+        missing = f"the npm packages are not installed: npm ci --prefix tests/{modules.parent.name}"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
 
 

@@ -1,4 +1,4 @@
-"""What a caller may not use is neither listed nor answered, in every revision and on every way to it."""
+"""Entries that a caller may not use are neither listed nor answered, in every revision and on every way to them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from functools import partial
@@ -205,9 +204,7 @@ def fill(exported: dict[str, Path], folder: Path) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the clients; skip the test without the packages of npm (in CI: fail)."""
     needed()
-    if not PACKAGES.is_dir():
-        missing = "the npm packages are not installed: npm ci --prefix tests/typescript"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    needed(modules=PACKAGES)
     exported = {real.name: meet(tmp_path_factory, real).contract for real in REAL}
     return filled(tmp_path_factory, partial(fill, exported), "typescript-clients")
 
