@@ -95,5 +95,6 @@ def project() -> Path:
         paths = {"mcp-2025-11-25": ["./mcp-2025-11-25/index.ts"]}
         compiler = {"noEmit": True, "types": ["node"], "skipLibCheck": True, "paths": paths}
         extended = "./mcp-2025-11-25/tsconfig.json"
-        save(folder / "tsconfig.json", {"extends": extended, "compilerOptions": compiler, "include": ["*/*.ts"]})
+        included = ["mcp-*/*.ts", "programs/*.ts"]
+        save(folder / "tsconfig.json", {"extends": extended, "compilerOptions": compiler, "include": included})
     return folder
