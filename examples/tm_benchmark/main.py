@@ -3,10 +3,8 @@
 import os
 
 from shop import ITEMS, SERVER_TYPE, Item, Shop, open_shop
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import Mount, Route
 
 from mcp_bindgen.app import App, Context
 from mcp_bindgen.http import HttpApp
@@ -38,10 +36,10 @@ async def checkout(ctx: Context[Shop], user_id: str = "user-00042", items: list[
     return await ctx.state.order(user_id, items)
 
 
+@app.route("/health")
 async def health(request: Request) -> JSONResponse:
     """Answer the probe of the benchmark."""
     return JSONResponse({"status": "ok", "server_type": SERVER_TYPE})
 
 
-mcp = HttpApp(app, sessions=os.environ.get("SESSIONS") == "1", allowed_hosts=["*"])
-web = Starlette(routes=[Route("/health", health), Mount("/", mcp)], lifespan=lambda _: mcp.lifespan(mcp))
+web = HttpApp(app, sessions=os.environ.get("SESSIONS") == "1", allowed_hosts=["*"])

@@ -258,6 +258,7 @@ class AsgiApp(ABC):
         metadata = None if auth is None else auth.metadata_path
         taken = [*paths, HEALTHZ, READYZ, *([] if metadata is None else [metadata])]
         routes = [route for one in self._served for route in one.routes]
+        self._paths = frozenset(paths)
         found = routed(self, routes, taken, has_tokens=auth is not None) if routes else []
         self._router = Router(found, redirect_slashes=False, default=self._handled) if found else None
         self.probes: Probes = Probes(lambda: not self.is_leaving)
@@ -339,7 +340,7 @@ class AsgiApp(ABC):
                     raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
                 headers = [(b"cache-control", b"max-age=300"), (b"vary", b"Origin")]
                 await call.respond(200, self.auth.metadata(), headers=headers)
-            elif self._router is None or (call.path == "/" and scope.get("root_path")):
+            elif self._router is None or scope["path"] in self._paths or (call.path == "/" and scope.get("root_path")):
                 await self.handle(call)
             else:
                 scope[CALL] = call

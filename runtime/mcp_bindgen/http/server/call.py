@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Collection, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -217,21 +218,15 @@ class EventWriter:
 
         async def watch() -> None:
             nonlocal is_gone
-            disconnected = asyncio.ensure_future(self._disconnected())
             pause = self._keep_alive
-            try:
-                while not disconnected.done():
-                    await asyncio.wait([disconnected], timeout=pause or None)
+            with suppress(ConnectionClosed):
+                while not await self._is_disconnected(pause):
                     pause = self._keep_alive
-                    if pause and self.is_streaming and not disconnected.done():
+                    if pause and self.is_streaming:
                         pause -= time.monotonic() - self._written_at
                         if pause <= 0:
                             pause = self._keep_alive
                             await self.write(KEEP_ALIVE)
-            except ConnectionClosed:
-                pass
-            finally:
-                disconnected.cancel()
             is_gone = True
             task.cancel()
 
@@ -248,10 +243,15 @@ class EventWriter:
         finally:
             watching.cancel()
 
-    async def _disconnected(self) -> None:
-        """Wait until the client disconnects; the body must have been read."""
-        while (await self._call.receive())["type"] != "http.disconnect":
-            pass
+    async def _is_disconnected(self, seconds: float) -> bool:
+        """Return True once the client disconnects, False after some seconds, if any; the body must have been read."""
+        try:
+            async with asyncio.timeout(seconds or None):
+                while (await self._call.receive())["type"] != "http.disconnect":
+                    pass
+        except TimeoutError:
+            return False
+        return True
 
 
 def check_version(call: HttpCall, supported: Collection[str]) -> None:

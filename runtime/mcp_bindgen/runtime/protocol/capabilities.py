@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -109,13 +109,22 @@ def declare(
     modes = (need.capability for method in handled for need in method.needs if need.is_mode)
     paths += [path for path in modes if path[0] == role and not is_declared(extra, *path[1:-1])]
     features = {path[1] for path in paths}
-    requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
-    for method in revision.methods.values():
-        path = method.capabilities.get(role, ())
-        is_change = method.kind == "notification" and path in revision.flags and path not in requested
-        if is_change and path[0] == role and path[1] in features and (announced is None or method.name in announced):
-            paths.append(path)
+    for name, flag in _announcements(role, revision):
+        if flag[1] in features and (announced is None or name in announced):
+            paths.append(flag)
     return reduce(merge, (tree_of(path[1:], True if path in revision.flags else {}) for path in paths), {})
+
+
+@cache
+def _announcements(role: Role, revision: Revision) -> list[tuple[str, Path]]:
+    """Return the notifications of changes that a side may send unasked, each with the flag that declares it."""
+    requested = {one.capabilities.get(OTHER_ROLE[role]) for one in revision.methods.values() if one.kind == "request"}
+    return [
+        (method.name, path)
+        for method in revision.methods.values()
+        if method.kind == "notification" and (path := method.capabilities.get(role, ("",)))[0] == role
+        if path in revision.flags and path not in requested
+    ]
 
 
 def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
