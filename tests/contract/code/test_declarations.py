@@ -32,9 +32,6 @@ from tests.harness.json_instances import Instances
 from tests.harness.type_checkers import strict_cache
 from tests.interop.processes import node
 
-with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-    from bpe_openai import get_encoding  # type: ignore[import-untyped]
-
 SERVERS: dict[str, list[dict[str, Any]]] = json.loads((ROOT / "tests" / "harness" / "real_tools.json").read_text())
 """Package -> tools of a real server, without their texts."""
 
@@ -297,9 +294,13 @@ def described(package: str) -> dict[str, Any]:
 
 def real_tokens(text: str) -> int:
     """Return the larger number of tokens of two tokenizers."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it reads its tables for a second
+
     return max(len(get_encoding(name).encode(text)) for name in ("o200k_base", "cl100k_base"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("language", Language)
 def test_77_tools_fit_into_4000_tokens_and_keep_their_types(language: Language) -> None:
     found = contract_of_valid(described("github-mcp-server"))
@@ -323,6 +324,7 @@ def test_descriptions_become_shorter_before_arguments_get_a_shared_type() -> Non
     assert ["type OwnerRepo = " in one.text for one in sizes] == [False, False, True]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("language", Language)
 def test_estimates_are_not_below_the_count_of_tokenizers_and_not_far_above(language: Language) -> None:
     for tools in SERVERS.values():
