@@ -52,14 +52,18 @@ class Base(pydantic.BaseModel):
 READER = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
+from functools import cache
 from importlib import import_module
 from pydantic import TypeAdapter, ValidationError
 
+@cache
+def adapter(module, name):
+    return TypeAdapter(getattr(import_module(module), name))
+
 for line in sys.stdin:
     module, name, text = json.loads(line)
-    adapter = TypeAdapter(getattr(import_module(module), name))
     try:
-        print(json.dumps(adapter.dump_json(adapter.validate_json(text)).decode()))
+        print(json.dumps(adapter(module, name).dump_json(adapter(module, name).validate_json(text)).decode()))
     except ValidationError:
         print("null")
 loaded = {name.partition(".")[0] for name in sys.modules}
