@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
 from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Tuple, Type, Union, is_implied
+from .schema import schema_of
 
 _TEXT = "example"
 _TIME = "2026-01-31T12:00:00Z"
@@ -311,44 +311,16 @@ def _is_needed(field: Field) -> bool:
 
 
 def _is_scalar(type: Scalar, value: Any) -> bool:
-    limits = dict(type.constraints)
-    match type.kind:
-        case "string":
-            return isinstance(value, str) and _is_text(limits, value)
-        case "boolean":
-            return isinstance(value, bool)
-        case "null":
-            return value is None
-        case "integer" | "number":
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            return number and (type.kind == "number" or value == int(value)) and _is_within(limits, value)
-
-
-def _is_text(limits: Mapping[str, Any], text: str) -> bool:
-    is_long = bool(limits.get("minLength", 0) <= len(text) <= limits.get("maxLength", math.inf))
-    return is_long and ("pattern" not in limits or matches(limits["pattern"], text))
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Return whether a pattern of ECMA-262 matches a part of a text; False if it is no pattern."""
-    with suppress(ValueError):
-        return _of_pattern(pattern).is_valid(text)
+    with suppress(ValueError):  # for a pattern or a text that no reader of JSON Schema takes
+        return _validator(type).is_valid(value)
     return False
 
 
 @lru_cache(1000)
-def _of_pattern(pattern: str) -> Validator:
-    from jsonschema_rs import FancyRegexOptions, validator_for  # few types have patterns
+def _validator(type: Scalar) -> Validator:
+    from jsonschema_rs import FancyRegexOptions, validator_for  # it takes time to load
 
-    return validator_for({"pattern": pattern}, pattern_options=FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS))
-
-
-def _is_within(limits: Mapping[str, Any], number: float) -> bool:
-    return bool(
-        limits.get("minimum", -math.inf) <= number <= limits.get("maximum", math.inf)
-        and limits.get("exclusiveMinimum", -math.inf) < number < limits.get("exclusiveMaximum", math.inf)
-        and ("multipleOf" not in limits or Fraction(str(number)) % Fraction(str(limits["multipleOf"])) == 0)
-    )
+    return validator_for(schema_of(type), pattern_options=FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS))
 
 
 def _by_turns(several: Iterable[Iterable[Any]]) -> Iterator[Any]:
