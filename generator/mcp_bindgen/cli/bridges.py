@@ -23,7 +23,7 @@ from mcp_bindgen.report import document as doc
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.transaction import save
 
-from .options import Folder, Json
+from .options import Folder, Json, option
 from .output import print_report
 from .terminal import say, write
 
@@ -35,8 +35,8 @@ Subject = Annotated[
 
 def bridges(
     subject: Subject = None,
-    missing: Annotated[bool, typer.Option("--missing", help="Print the rules that are missing, as TOML.")] = False,
-    writes: Annotated[bool, typer.Option("--append", help="With --missing, add the rules to your files.")] = False,
+    missing: Annotated[bool, option("missing")] = False,
+    writes: Annotated[bool, option("append")] = False,
     as_json: Json = False,
     folder: Folder = None,
 ) -> None:

@@ -61,27 +61,16 @@ def diff(
     format: options.ReportFormat = Format.TEXT,
     out: options.Out = None,
     witness: options.Witness = False,
-    role: Annotated[Sender | None, typer.Option("--role", help="Only messages that this side sends.")] = None,
-    method: Annotated[list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method.")] = None,
+    role: Annotated[Sender | None, options.option("role")] = None,
+    method: Annotated[list[str] | None, options.option("method")] = None,
     only: options.Only = None,
-    plane: Annotated[list[Plane] | None, typer.Option("--plane", help="Only changes on this plane.")] = None,
-    min_severity: Annotated[
-        Level, typer.Option("--min-severity", help="Only changes that are at least as severe.")
-    ] = "info",
-    accepted: Annotated[
-        Path | None, typer.Option("--accept", metavar="FILE", help="Leave out the changes that this file accepts.")
-    ] = None,
+    plane: Annotated[list[Plane] | None, options.option("plane")] = None,
+    min_severity: Annotated[Level, options.option("min-severity")] = "info",
+    accepted: Annotated[Path | None, options.option("accept")] = None,
     fail_on: options.Failure = "never",
-    every_commit: Annotated[
-        bool, typer.Option("--every-commit", help="In a range, compare the commits of merged branches too.")
-    ] = False,
-    is_full: Annotated[
-        bool, typer.Option("--full", help=f"List each change, also in a text of more than {_MAX_LINES} lines.")
-    ] = False,
-    body: Annotated[
-        Path | None,
-        typer.Option("--body", metavar="FILE", help="Keep the body of an issue or pull request in a file."),
-    ] = None,
+    every_commit: Annotated[bool, options.option("every-commit")] = False,
+    is_full: Annotated[bool, options.option("full", lines=_MAX_LINES)] = False,
+    body: Annotated[Path | None, options.option("body")] = None,
     json_schema: options.JsonSchema = False,
     *,
     schemas: options.Schemas,

@@ -42,7 +42,7 @@ def migrate(
     format: options.ReportFormat = Format.TEXT,
     out: options.Out = None,
     package: options.Package = None,
-    rewrite: Annotated[bool, typer.Option("--write", help="Make the changes that need no decision.")] = False,
+    rewrite: Annotated[bool, options.option("write")] = False,
     *,
     schemas: options.Schemas,
 ) -> None:
@@ -85,25 +85,9 @@ _SAME = "The transports and their start do not change."
 
 def upgrade(
     project: Annotated[Path, typer.Argument(help="The folder of the project.")],
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="REVISION", help="The revision to change to.", autocompletion=options.complete_revisions
-        ),
-    ] = None,
-    add: Annotated[
-        str | None,
-        typer.Option(
-            "--add",
-            metavar="REVISION",
-            help="A revision to serve besides the present ones; only the contract of a server needs it.",
-            autocompletion=options.complete_revisions,
-        ),
-    ] = None,
-    replaces: Annotated[
-        str | None,
-        typer.Option("--replace", metavar="REVISION", help="The revision to replace; by default the oldest."),
-    ] = None,
+    to: Annotated[str | None, options.option("to", options.complete_revisions)] = None,
+    add: Annotated[str | None, options.option("add", options.complete_revisions)] = None,
+    replaces: Annotated[str | None, options.option("replace")] = None,
     force: options.Force = False,
     dry_run: options.DryRun = False,
 ) -> None:

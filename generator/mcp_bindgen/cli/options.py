@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from mcp_bindgen.report import Format
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
+from mcp_bindgen.spec.toml import read_toml
 
 from .output import MARKUP
 
@@ -94,9 +95,19 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-SOURCES = "a path, an https address, git:REPO@REV:PATH or - for standard input"
-SERVERS = "A server: URL, FILE.json#NAME, FILE.py, DIR of a project, MODULE:NAME of an App, or COMMAND in quotes."
+_ROWS = read_toml(Path(__file__).with_suffix(".toml"))
+"""Name of an option -> its words and limits; `words` has texts that several of them share."""
+
+_WORDS: Mapping[str, str] = _ROWS.pop("words")
+SOURCES, SERVERS = _WORDS["sources"], _WORDS["servers"]
 REVISION_HELP = f"A revision such as 2025-11-25, an extension such as tasks, or a schema file: {SOURCES}."
+
+
+def option(name: str, autocompletion: Callable[[str], list[str]] | None = None, **words: object) -> Any:
+    """Return an option with the words of `options.toml`; its help may have `words` of the command."""
+    row: dict[str, Any] = _ROWS[name]
+    text = row["help"].format(**_WORDS, **words)
+    return typer.Option(f"--{name}", **{**row, "help": text}, autocompletion=autocompletion)
 
 
 FailOn = Literal["never", "any", "risky", "breaking"]
@@ -120,119 +131,51 @@ Revisions = Annotated[
     list[str] | None,
     typer.Argument(help="Revisions such as 2025-11-25; by default all.", autocompletion=complete_revisions),
 ]
-_revision = typer.Option(
-    "--revision",
-    metavar="NAME",
-    help="Protocol revision to use; with --schema, the name of its revision.",
-    autocompletion=complete_revisions,
-)
+_revision = option("revision", complete_revisions)
 Revision = Annotated[str | None, _revision]
 SeveralRevisions = Annotated[list[str] | None, _revision]
-_schema = typer.Option("--schema", metavar="SOURCE", help=f"Schema file of a draft or a fork: {SOURCES}.")
-SchemaFile = Annotated[str | None, _schema]
-SeveralSchemaFiles = Annotated[list[str] | None, _schema]
-Semantics = Annotated[
-    Path | None,
-    typer.Option("--semantics", metavar="FILE", help="Facts, in TOML, that a schema file cannot state."),
-]
-Folder = Annotated[
-    Path | None, typer.Option("--folder", metavar="DIR", help="Folder of schemas to use in place of the built-in one.")
-]
-Extension = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--extension",
-        metavar="NAME",
-        help="Extension of the revision, such as tasks or tasks@draft; repeatable.",
-        autocompletion=complete_extensions,
-    ),
-]
-_LANGUAGE: Any = typer.Option(
-    "--language", metavar="NAME", help="Language of the code; for typed clients, by default the end of --out tells it."
-)
-Language = Annotated[str, _LANGUAGE]
-ModuleLanguage = Annotated[Literal["python", "typescript"] | None, _LANGUAGE]
-Templates = Annotated[
-    Path | None,
-    typer.Option("--templates", metavar="DIR", help="Folder with templates that replace the templates of the emitter."),
-]
-_package = typer.Option("--package", metavar="NAME", help="Import name of bindings of your own.")
-Package = Annotated[str | None, _package]
-SeveralPackages = Annotated[list[str] | None, _package]
-Only = Annotated[
-    str | None,
-    typer.Option(
-        "--only",
-        metavar="NAMES",
-        help="Only what these capabilities need, such as tools,resources. `types` writes types without the runtime.",
-    ),
-]
-ContractFile = Annotated[
-    Path | None,
-    typer.Option("--contract", metavar="FILE", help="Contract with the tools, prompts and resources of a server."),
-]
-_from = typer.Option("--from", metavar="SERVER", help=f"{SERVERS} The file of a contract works too.")
-From = Annotated[str | None, _from]
-RequiredFrom = Annotated[str, _from]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail where a schema or a server breaks a rule, instead of warning about it.")
-]
+SchemaFile = Annotated[str | None, option("schema")]
+SeveralSchemaFiles = Annotated[list[str] | None, option("schema")]
+Semantics = Annotated[Path | None, option("semantics")]
+Folder = Annotated[Path | None, option("folder")]
+Extension = Annotated[list[str] | None, option("extension", complete_extensions)]
+Language = Annotated[str, option("language")]
+ModuleLanguage = Annotated[Literal["python", "typescript"] | None, option("language")]
+Templates = Annotated[Path | None, option("templates")]
+Package = Annotated[str | None, option("package")]
+SeveralPackages = Annotated[list[str] | None, option("package")]
+Only = Annotated[str | None, option("only")]
+ContractFile = Annotated[Path | None, option("contract")]
+From = Annotated[str | None, option("from")]
+RequiredFrom = Annotated[str, option("from")]
+Strict = Annotated[bool, option("strict")]
 
 # --- output ---------------------------------------------------------------------------------------------------------
 
-_out = typer.Option("--out", metavar="PATH", help="Write to this file or folder.")
-Out = Annotated[Path | None, _out]
-RequiredOut = Annotated[Path, _out]
-ReportFormat = Annotated[Format, typer.Option("--format", help="Format of the report.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JsonSchema = Annotated[bool, typer.Option("--json-schema", help="Print the JSON Schema of the output.")]
-Witness = Annotated[bool, typer.Option("--witness", help="Show a value that proves each change.")]
-Failure = Annotated[FailOn, typer.Option("--fail-on", help="End with exit code 1 if there is such a change.")]
-Check = Annotated[
-    bool, typer.Option("--check", help="Write nothing; end with exit code 1 if the output is out of date.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files and entries that were edited or are not ours.")]
-Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Name to use in place of the default.")]
+Out = Annotated[Path | None, option("out")]
+RequiredOut = Annotated[Path, option("out")]
+ReportFormat = Annotated[Format, option("format")]
+Json = Annotated[bool, option("json")]
+JsonSchema = Annotated[bool, option("json-schema")]
+Witness = Annotated[bool, option("witness")]
+Failure = Annotated[FailOn, option("fail-on")]
+Check = Annotated[bool, option("check")]
+DryRun = Annotated[bool, option("dry-run")]
+Force = Annotated[bool, option("force")]
+Name = Annotated[str | None, option("name")]
 
 # --- servers --------------------------------------------------------------------------------------------------------
 
 Server = Annotated[str, typer.Argument(help=SERVERS)]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", metavar="SECONDS", min=0, help="Time to wait for a connection and for each answer."),
-]
-Env = Annotated[
-    list[str] | None,
-    typer.Option("--env", metavar="KEY=VALUE", help="Environment variable for the server; repeatable."),
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option("--header", metavar="NAME=VALUE", help="HTTP header for a server at a URL; repeatable."),
-]
-BearerEnv = Annotated[
-    str | None,
-    typer.Option(
-        "--bearer-env", metavar="KEY", help="Environment variable with a token that a server at a URL accepts."
-    ),
-]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show the stderr of the server.")]
-Declare = Annotated[
-    str | None,
-    typer.Option(
-        "--declare",
-        metavar="NAMES",
-        help="Client capabilities to declare, such as elicitation,sampling,roots; some servers then offer more.",
-    ),
-]
-Transport = Annotated[
-    str | None, typer.Option("--transport", metavar="NAMES", help="Transports to use: stdio,http,sse.")
-]
-With = Annotated[
-    str | None,
-    typer.Option("--with", metavar="NAMES", help="Capabilities and extensions to offer, such as tools,prompts,tasks."),
-]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on this machine; 0 for any.")]
+Timeout = Annotated[float, option("timeout")]
+Env = Annotated[list[str] | None, option("env")]
+Header = Annotated[list[str] | None, option("header")]
+BearerEnv = Annotated[str | None, option("bearer-env")]
+Verbose = Annotated[bool, option("verbose")]
+Declare = Annotated[str | None, option("declare")]
+Transport = Annotated[str | None, option("transport")]
+With = Annotated[str | None, option("with")]
+Port = Annotated[int, option("port")]
 
 
 def is_failure(fail_on: FailOn, found: Iterable[int], limits: Mapping[FailOn, int]) -> bool:

@@ -31,7 +31,7 @@ from mcp_bindgen.scaffold.plan import (
 from mcp_bindgen.scaffold.project import TRANSPORTS, Kind, names_of
 from mcp_bindgen.spec import BadInput, Store
 
-from .options import Commands, ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
+from .options import Commands, ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names, option
 from .terminal import say, write
 
 _EVERYTHING = "npx -y @modelcontextprotocol/server-everything"
@@ -57,26 +57,9 @@ class ProjectOptions:
 @scaffold.command()
 def server(
     project: ProjectOptions,
-    from_module: Annotated[
-        str | None,
-        typer.Option(
-            "--from-module",
-            metavar="MODULE",
-            help="Module or FILE.py with an App, or with annotated functions, that the server calls.",
-        ),
-    ] = None,
-    style: Annotated[
-        Style | None,
-        typer.Option(
-            "--style",
-            help="Functions of an App, or a class with a handler for each method; by default an App,"
-            " unless another option needs a class.",
-        ),
-    ] = None,
-    auth: Annotated[
-        bool,
-        typer.Option("--auth", help="Serve HTTP too, and require tokens of an authorization server."),
-    ] = False,
+    from_module: Annotated[str | None, option("from-module")] = None,
+    style: Annotated[Style | None, option("style")] = None,
+    auth: Annotated[bool, option("auth")] = False,
 ) -> None:
     """Start a server: a small project with an `App` of annotated functions, tests that pass, and a README.
 

@@ -18,7 +18,7 @@ from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.pins import Pin
 from mcp_bindgen.spec.store import user_folder
 
-from .options import SOURCES, Commands, Folder, Json, Semantics, Strict
+from .options import SOURCES, Commands, Folder, Json, Semantics, Strict, option
 from .options import Revision as RevisionOption
 from .output import print_facts, print_json, print_report, say_corrections, say_diagnostics, say_gaps
 from .terminal import StatusLine, say, write
@@ -70,19 +70,9 @@ def import_(
         str, typer.Argument(help="Name of the revision: a date, any name for a draft, or ID@VERSION for an extension.")
     ],
     file: File,
-    commit: Annotated[
-        str, typer.Option(metavar="COMMIT", help="Upstream commit of the file; a source git:... has its own.")
-    ] = "",
-    status: Annotated[
-        Literal["released", "draft"] | None,
-        typer.Option(help="Status of the revision; by default, a date as the name means released."),
-    ] = None,
-    changed: Annotated[
-        datetime | None,
-        typer.Option(
-            metavar="DATE", formats=["%Y-%m-%d"], help="Day of the last change upstream, if not the date in the name."
-        ),
-    ] = None,
+    commit: Annotated[str, option("commit")] = "",
+    status: Annotated[Literal["released", "draft"] | None, option("status")] = None,
+    changed: Annotated[datetime | None, option("changed")] = None,
     semantics: Semantics = None,
     folder: Folder = None,
     strict: Strict = False,
@@ -190,14 +180,9 @@ def verify(revision: Revision, file: File, folder: Folder = None, as_json: Json 
 @schema.command()
 def status(
     folder: Folder = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--against", metavar="SOURCE", help=f"Compare with a schema file of upstream: {SOURCES}."),
-    ] = None,
+    file: Annotated[str | None, option("against")] = None,
     revision: RevisionOption = None,
-    stubs: Annotated[
-        bool, typer.Option("--stubs", help="Print entries for docs.toml for everything without a description.")
-    ] = False,
+    stubs: Annotated[bool, option("stubs")] = False,
     as_json: Json = False,
 ) -> None:
     """Check the schema folder: pins, patches and descriptions; the exit code is 1 if something is wrong.

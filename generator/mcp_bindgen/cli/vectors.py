@@ -17,7 +17,18 @@ from mcp_bindgen.vectors.run import read_expected, write_expected
 from mcp_bindgen.vectors.run import run as run_vectors
 from mcp_bindgen.vectors.testee import Testee
 
-from .options import Commands, Folder, JsonSchema, Out, ReportFormat, Revisions, SeveralRevisions, Timeout, Verbose
+from .options import (
+    Commands,
+    Folder,
+    JsonSchema,
+    Out,
+    ReportFormat,
+    Revisions,
+    SeveralRevisions,
+    Timeout,
+    Verbose,
+    option,
+)
 from .output import print_json, print_report
 from .terminal import StatusLine, say
 
@@ -63,20 +74,12 @@ def make(revisions: Revisions = None, out: Out = None, folder: Folder = None, sc
 
 @vectors.command()
 def run(
-    testee: Annotated[str, typer.Option("--testee", metavar="COMMAND", help="Command that starts the testee.")],
-    vectors: Annotated[
-        Path | None, typer.Option("--vectors", metavar="DIR", help="Folder of vectors; by default they are made.")
-    ] = None,
+    testee: Annotated[str, option("testee")],
+    vectors: Annotated[Path | None, option("vectors")] = None,
     revision: SeveralRevisions = None,
-    expected: Annotated[
-        Path | None, typer.Option("--expected", metavar="FILE", help="Expected disagreements, in TOML.")
-    ] = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Write the disagreements of this run to the file of --expected.")
-    ] = False,
-    prose: Annotated[
-        bool, typer.Option("--prose", help="Count documents, too, that the schema accepts and only a text forbids.")
-    ] = False,
+    expected: Annotated[Path | None, option("expected")] = None,
+    update: Annotated[bool, option("update")] = False,
+    prose: Annotated[bool, option("prose")] = False,
     timeout: Timeout = 10.0,
     format: ReportFormat = Format.TEXT,
     out: Out = None,
