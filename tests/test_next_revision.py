@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.ir import build
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Store, Upstream
 from tests.conversion.test_next_revision import user
 from tests.harness import proposal
 from tests.harness.commands import ROOT, Done, execute, inside, save
@@ -200,7 +200,7 @@ def dry_run(tmp_path_factory: pytest.TempPathFactory) -> DryRun:
 
     home = Store(folder / "home" / "schema")  # the schema checks of the conversation read this folder
     home.root.mkdir(parents=True)
-    home.add(NAME, folder / "next.json", source="", status="draft", prose=True)
+    home.add(NAME, Upstream(folder / "next.json", status="draft"), prose=True)
     return DryRun(folder, first, stubs, second, generated)
 
 

@@ -22,7 +22,7 @@ from mcp_bindgen.bridging.client import ClientBridges
 from mcp_bindgen.bridging.entry import plan
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.runtime.protocol.revision import facts_of
-from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec import BadInput, Store, Upstream
 from mcp_bindgen.user_bindings import home
 from tests.harness.commands import ROOT, Done, execute, inside, save, snapshot
 from tests.harness.forks import PYTHON
@@ -243,7 +243,7 @@ def test_an_installed_revision_hides_the_revision_of_the_user(tmp_path: Path) ->
     users = Store(tmp_path / "schema")
     users.root.mkdir()
     for name in ("2026-07-28", "draft"):
-        users.add(name, save(tmp_path / "draft.json", draft()), source="abc", prose=True)
+        users.add(name, Upstream(save(tmp_path / "draft.json", draft()), "abc"), prose=True)
     both = Store(users=users.root)
     assert list(both.pins) == [*REVISIONS, "draft"]
     assert [pin.name for pin in both.hidden] == ["2026-07-28"]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Store, Upstream
 from mcp_bindgen.spec.references import reference
 
 MARKUP = "``<img src=x onerror=boo()>"
@@ -18,7 +18,7 @@ def hostile_store(folder: Path) -> Store:
     """Return the revisions of the checkout with a hostile draft in the folder of a user."""
     schema = _hostile(json.loads((Store().root / "2025-11-25" / "schema.json").read_text("utf-8")))
     (folder / "hostile.json").write_text(json.dumps(schema), "utf-8")
-    Store(folder / "schema").add("draft", folder / "hostile.json", source="", prose=True)
+    Store(folder / "schema").add("draft", Upstream(folder / "hostile.json"), prose=True)
     return Store(users=folder / "schema")
 
 

@@ -10,7 +10,7 @@ from mcp_bindgen.bridging.chain import Step
 from mcp_bindgen.conversion.source import models
 from mcp_bindgen.emit.emitter import Options
 from mcp_bindgen.emit.python.bridges import emit
-from mcp_bindgen.spec import Store
+from mcp_bindgen.spec import Store, Upstream
 from tests.harness.commands import save
 from tests.harness.small_schemas import small
 
@@ -25,7 +25,7 @@ def store(folder: Path, before: Mapping[str, Any], after: Mapping[str, Any], rul
         (folder / "schema" / f"{name}.toml").touch()
     for revision, definitions in ((OLD, before), (NEW, after)):
         file = save(folder / f"{revision}.json", small(dict(definitions)))
-        Store(folder / "schema").add(revision, file, source="", status="draft", prose=True)
+        Store(folder / "schema").add(revision, Upstream(file, status="draft"), prose=True)
     (folder / "schema" / "bridges.toml").write_text(rules, "utf-8")
     return Store(folder / "schema")
 

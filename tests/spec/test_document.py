@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.ir import build
-from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, external
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, Upstream, external
 from mcp_bindgen.spec.canonical import canonical, digest, dumps
 from mcp_bindgen.spec.document import normalise, read
 from mcp_bindgen.spec.json import is_json_type, json_type_of, parse
@@ -271,7 +271,7 @@ def store(tmp_path: Path) -> Store:
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path / "schema")
     made = Store(tmp_path / "schema")
-    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), source="abc", status="draft")
+    made.add("2030-01-31", Upstream(save(tmp_path / "upstream.json", draft()), "abc", status="draft"))
     return made
 
 
@@ -336,16 +336,16 @@ def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_pa
     table.write_text(before, "utf-8")
     errata.write_text("# None yet.\n", "utf-8")
     upstream = tmp_path / "upstream.json"
-    store.add("2031-01-31", upstream, source="def", status="released", changed=date(2031, 2, 1))
+    store.add("2031-01-31", Upstream(upstream, "def", status="released", changed=date(2031, 2, 1)))
     assert table.read_text("utf-8").startswith(before)
     assert list(store.pins) == ["2030-01-31", "2031-01-31"]
     assert store.pin("2031-01-31").date == "2031-02-01"
 
-    store.add("2031-01-31", upstream, source="123", status="released")
+    store.add("2031-01-31", Upstream(upstream, "123", status="released"))
     assert table.read_text("utf-8").startswith(before)
     assert (store.pin("2030-01-31").source, store.pin("2031-01-31").source) == ("abc", "123")
 
-    store.add("2030-01-31", upstream, source="456", status="released")
+    store.add("2030-01-31", Upstream(upstream, "456", status="released"))
     assert table.read_text("utf-8").startswith("# Reviewed by hand.\n")
     assert (store.pin("2030-01-31").source, store.pin("2031-01-31").source) == ("456", "123")
     assert errata.read_text("utf-8") == "# None yet.\n"
@@ -356,7 +356,7 @@ def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_pa
 def test_a_released_revision_is_named_by_a_date(store: Store, tmp_path: Path, name: str, changed: date | None) -> None:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(BadInput, match=r"is not a date|is not the name"):
-        store.add(name, tmp_path / "upstream.json", source="abc", status="released", changed=changed)
+        store.add(name, Upstream(tmp_path / "upstream.json", "abc", status="released", changed=changed))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -383,31 +383,31 @@ def test_unsafe_names_of_drafts_are_refused(store: Store, tmp_path: Path) -> Non
     for name in STRANGE:
         before = sorted(tmp_path.rglob("*"))
         with pytest.raises(BadInput, match=r"is not a date|is not the name of a revision"):
-            store.add(name, tmp_path / "upstream.json", source="abc")
+            store.add(name, Upstream(tmp_path / "upstream.json", "abc"))
         assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_draft_may_have_any_safe_name(store: Store, tmp_path: Path) -> None:
     for name in ["draft", "2027-01-15-rc1", "DRAFT-2026.v1", "2030-02-01_x", "7"]:
-        assert store.add(name, tmp_path / "upstream.json", source="").status == "draft"
+        assert store.add(name, Upstream(tmp_path / "upstream.json")).status == "draft"
         assert store.effective(name).draft
 
 
 def test_a_revision_named_by_a_date_needs_a_commit(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="give --commit"):
-        store.add("2031-01-31", tmp_path / "upstream.json", source="")
+        store.add("2031-01-31", Upstream(tmp_path / "upstream.json"))
 
 
 def test_revisions_are_sorted_by_date_and_a_draft_precedes_its_release(store: Store, tmp_path: Path) -> None:
     for name in ("draft", "2030-01-31-rc1", "2031-01-01", "Another", "2030-01-30"):
-        store.add(name, tmp_path / "upstream.json", source="abc")
+        store.add(name, Upstream(tmp_path / "upstream.json", "abc"))
     assert list(store.pins) == ["2030-01-30", "2030-01-31-rc1", "2030-01-31", "2031-01-01", "Another", "draft"]
     assert store.newest == "2031-01-01"
 
 
 def test_removing_an_imported_revision_restores_the_folder(store: Store, tmp_path: Path) -> None:
     before = snapshot(store.root)
-    store.add("2031-01-31", tmp_path / "upstream.json", source="def")
+    store.add("2031-01-31", Upstream(tmp_path / "upstream.json", "def"))
     store.remove("2031-01-31")
     assert snapshot(store.root) == before
     assert not (store.root / "2031-01-31").exists()
@@ -417,7 +417,7 @@ def test_removing_an_imported_revision_restores_the_folder(store: Store, tmp_pat
 
 @pytest.mark.parametrize("name", ["../upstream", "/", "", "."])
 def test_revision_names_in_the_table_cannot_escape_the_folder(store: Store, tmp_path: Path, name: str) -> None:
-    store.add("draft", tmp_path / "upstream.json", source="")
+    store.add("draft", Upstream(tmp_path / "upstream.json"))
     table = store.root / "revisions.toml"
     table.write_text(table.read_text("utf-8").replace("[draft]", f"[{quoted(name)}]"), "utf-8")
     with pytest.raises(BadInput, match="is not the name of a revision"):
@@ -426,7 +426,7 @@ def test_revision_names_in_the_table_cannot_escape_the_folder(store: Store, tmp_
 
 def test_a_revision_with_a_missing_or_extended_folder_can_be_removed(store: Store, tmp_path: Path) -> None:
     for name, content in (("gone", None), ("kept", "notes")):
-        store.add(name, tmp_path / "upstream.json", source="")
+        store.add(name, Upstream(tmp_path / "upstream.json"))
         if content is None:
             shutil.rmtree(store.root / name)
         else:
@@ -438,7 +438,7 @@ def test_a_revision_with_a_missing_or_extended_folder_can_be_removed(store: Stor
 
 def test_a_bad_file_is_not_imported(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput):
-        store.add("2031-01-31", save(tmp_path / "bad.json", []), source="abc", status="draft")
+        store.add("2031-01-31", Upstream(save(tmp_path / "bad.json", []), "abc", status="draft"))
     assert not (store.root / "2031-01-31").exists()
     assert list(store.pins) == ["2030-01-31"]
 
@@ -455,7 +455,7 @@ def test_a_damaged_table_of_revisions_is_an_error(store: Store, text: str) -> No
 def test_nothing_is_imported_into_a_damaged_table(store: Store, tmp_path: Path) -> None:
     (store.root / "revisions.toml").write_text("[2030", "utf-8")
     with pytest.raises(BadInput, match=r"revisions\.toml: "):
-        store.add("2031-01-31", tmp_path / "upstream.json", source="abc", status="draft")
+        store.add("2031-01-31", Upstream(tmp_path / "upstream.json", "abc", status="draft"))
     assert not (store.root / "2031-01-31").exists()
 
 

@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 
 from mcp_bindgen.ir.status import reports_of
-from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec import BadInput, Store, Upstream
 from mcp_bindgen.spec.patches import Patch, apply, load
 from tests.harness.commands import ROOT, inside, save
 from tests.harness.small_schemas import draft
@@ -88,7 +88,7 @@ def store(tmp_path: Path) -> Store:
     made = Store(tmp_path)
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path)
-    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), source="abc", status="draft")
+    made.add("2030-01-31", Upstream(save(tmp_path / "upstream.json", draft()), "abc", status="draft"))
     return made
 
 

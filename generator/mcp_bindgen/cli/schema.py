@@ -13,7 +13,7 @@ from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.ir import status as checks
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.diff import comparison_report
-from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, sources
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Store, Upstream, sources
 from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.pins import Pin
 from mcp_bindgen.spec.store import user_folder
@@ -99,28 +99,23 @@ def import_(
 
     source = sources.read(file)
     context = DiagnosticContext(source.label, strict=strict)
-    given: dict[str, Any] = {
-        "context": context,
-        "source": commit or (source.commit.short if source.commit is not None else ""),
-        "status": status,
-        "changed": changed.date() if changed is not None else None,
-        "semantics": semantics,
-    }
+    origin = commit or (source.commit.short if source.commit is not None else "")
+    day = changed.date() if changed is not None else None
+    upstream = Upstream(source, origin, status, day, semantics, context)
     if is_id(revision.partition("@")[0]):
         home = None if folder is not None or is_checkout() else user_folder()
-        imported, copies = Store(folder).add_extension(
-            revision, source, root=home / "schema" if home is not None else None, **given
-        )
+        root = home / "schema" if home is not None else None
+        imported, copies = Store(folder).add_extension(revision, upstream, root)
         say(f"{imported.label}  structure {imported.structure[:16]}")
         for copy in copies:
             say(f"differs from core: {source.label}: {copy}", err=True)
         say_diagnostics(context)
         return
     if folder is not None or is_checkout():
-        pin, target = Store(folder).add(revision, source, **given), None
+        pin, target = Store(folder).add(revision, upstream), None
     else:
         with StatusLine(f"importing {revision}"):
-            pin, target = import_revision(revision, source, **given)
+            pin, target = import_revision(revision, upstream)
     say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
     if target is None:
         say_diagnostics(context)

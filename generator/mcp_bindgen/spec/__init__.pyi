@@ -11,5 +11,6 @@ from .keywords import Schema as Schema
 from .patches import Correction as Correction
 from .pins import Pin as Pin
 from .store import Store as Store
+from .store import Upstream as Upstream
 from .store import external as external
 from .store import named as named

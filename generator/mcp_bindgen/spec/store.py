@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,6 +23,29 @@ from .sources import Readable, Source
 from .transaction import Change, put, read
 
 _SCHEMA, _FACTS, _PATCHES, _DOCS = "schema.json", "semantics.toml", "patches.toml", "docs.toml"
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Upstream file to import.
+
+    Attributes:
+        file: The file.
+        source: Its commit, or its origin; may be empty for a draft.
+        status: `released` or `draft`; by default a date as the name means released, and so does a version that is not
+            called `draft`.
+        changed: Day of its last change; by default the date in the name, else today.
+        semantics: Facts for this revision only, in a file like `semantics.toml`, or facts of the extension; by default
+            existing ones stay.
+        context: Reports broken rules in a draft; by default, and in a release, they are errors.
+    """
+
+    file: Readable
+    source: str = ""
+    status: str | None = None
+    changed: date | None = None
+    semantics: Path | None = None
+    context: DiagnosticContext | None = None
 
 
 _INSTALLED: dict[tuple[Pin, bool], EffectiveSchema] = {}
@@ -295,76 +319,37 @@ class Store:
 
     # Changes of the folder
 
-    def add(
-        self,
-        revision: str,
-        file: Readable,
-        *,
-        source: str,
-        status: str | None = None,
-        changed: date | None = None,
-        semantics: Path | None = None,
-        prose: bool = False,
-        context: DiagnosticContext | None = None,
-    ) -> Pin:
+    def add(self, revision: str, upstream: Upstream, *, prose: bool = False) -> Pin:
         """Import an upstream file of a revision into `root`: write its structure and its pin.
 
         Args:
             revision: Name of the revision: its date, or any name for a draft.
-            file: The file.
-            source: Upstream commit of the file; may be empty for a draft.
-            status: `released` or `draft`; by default, a revision with a date as its name is released.
-            changed: Day of the last upstream change; by default the date in the name, else today.
-            semantics: Facts for this revision only, in a file like `semantics.toml`; by default existing ones stay.
+            upstream: The file.
             prose: True to keep the prose of the file, for a revision without our documentation.
-            context: Reports broken rules in a draft; by default, and in a release, they are errors.
 
         Raises:
             BadInput: A file is not usable, the name is not valid, or the table of pins is damaged.
         """
-        known = status or ("released" if revisions.is_date(revision) else "draft")
-        day = revisions.check_name(revision, draft=known == "draft")
-        if known == "released" and not source and not prose:
-            raise BadInput("the upstream commit is not known", file=sources.read(file).label, fix="give --commit")
-        upstream, sha = document.read(file, context if known == "draft" else None)
-        written = upstream if prose else canonical.canonical(upstream)
-        pin = Pin(
-            revision,
-            known,
-            (changed or day or date.today()).isoformat(),
-            source,
-            sha,
-            canonical.digest(upstream),
-            era(upstream["$defs"]),
-        )
-        if semantics is not None:
-            read_semantics(semantics)
-        _write(self.root, pin, written, semantics)
+        status = upstream.status or ("released" if revisions.is_date(revision) else "draft")
+        named = revisions.check_name(revision, draft=status == "draft")
+        file = sources.read(upstream.file)
+        if status == "released" and not upstream.source and not prose:
+            raise BadInput("the upstream commit is not known", file=file.label, fix="give --commit")
+        found, sha = document.read(file, upstream.context if status == "draft" else None)
+        day, digest = upstream.changed or named or date.today(), canonical.digest(found)
+        pin = Pin(revision, status, day.isoformat(), upstream.source, sha, digest, era(found["$defs"]))
+        if upstream.semantics is not None:
+            read_semantics(upstream.semantics)
+        _write(self.root, pin, found if prose else canonical.canonical(found), upstream.semantics)
         return pin
 
-    def add_extension(
-        self,
-        name: str,
-        file: Readable,
-        *,
-        source: str,
-        status: str | None = None,
-        changed: date | None = None,
-        semantics: Path | None = None,
-        root: Path | None = None,
-        context: DiagnosticContext | None = None,
-    ) -> tuple[Pin, tuple[str, ...]]:
+    def add_extension(self, name: str, upstream: Upstream, root: Path | None = None) -> tuple[Pin, tuple[str, ...]]:
         """Import an upstream file of an extension: write the structure of its own definitions and its pin.
 
         Args:
             name: `ID@VERSION`.
-            file: The file.
-            source: Origin of the file; may be empty for a draft.
-            status: `released` or `draft`; by default, a version that is not called `draft` is released.
-            changed: Day of the last upstream change; by default the date in the version, else today.
-            semantics: Facts of the extension; by default existing ones stay.
+            upstream: The file.
             root: The user's schema folder, which keeps the prose of the file; by default our folder, without prose.
-            context: Reports broken rules in a draft; by default, and in a release, they are errors.
 
         Returns:
             The pin, and one line for each copy of a core definition that differs from core.
@@ -374,21 +359,21 @@ class Store:
         """
         label, _, version = name.partition("@")
         check_id(label)
-        known = status or ("draft" if version in ("", "draft") else "released")
+        status = upstream.status or ("draft" if version in ("", "draft") else "released")
         revisions.check_name(version, draft=True)
-        upstream = sources.read(file)
+        file = sources.read(upstream.file)
         prose, root = root is not None, root or self.root
-        if known == "released" and not source and not prose:
-            raise BadInput("it is not known where the file is from", file=upstream.label, fix="give --commit")
-        stated = semantics or root / Pin(version, "", "", "", "", "", id=label).path / _FACTS
+        if status == "released" and not upstream.source and not prose:
+            raise BadInput("it is not known where the file is from", file=file.label, fix="give --commit")
+        stated = upstream.semantics or root / Pin(version, "", "", "", "", "", id=label).path / _FACTS
         facts = read_extension_facts(stated)
         if facts["extension"]["id"] != label:
             raise BadInput(f"is about {facts['extension']['id']!r}", file=stated, fix=f"write id = {label!r}")
-        own, copies, sha = self._own(facts, stated, upstream, context if known == "draft" else None)
+        own, copies, sha = self._own(facts, stated, file, upstream.context if status == "draft" else None)
         bare = canonical.canonical(own)
-        day = changed or (date.fromisoformat(version) if revisions.is_date(version) else date.today())
-        pin = Pin(version, known, day.isoformat(), source, sha, canonical.digest(bare), id=label)
-        _write(root, pin, own if prose else bare, semantics)
+        day = upstream.changed or (date.fromisoformat(version) if revisions.is_date(version) else date.today())
+        pin = Pin(version, status, day.isoformat(), upstream.source, sha, canonical.digest(bare), id=label)
+        _write(root, pin, own if prose else bare, upstream.semantics)
         return pin, copies
 
     def remove(self, name: str | Pin) -> Pin:

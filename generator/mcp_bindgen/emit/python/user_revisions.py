@@ -5,16 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mcp_bindgen.conversion.steps import FILE as RULES
 from mcp_bindgen.emit.python import naming
-from mcp_bindgen.spec import BadInput, DiagnosticContext, Pin, Store, sources
+from mcp_bindgen.spec import BadInput, DiagnosticContext, Pin, Store, Upstream, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.revisions import check_name
-from mcp_bindgen.spec.sources import Readable
 from mcp_bindgen.spec.store import user_folder
 from mcp_bindgen.spec.transaction import Change, put, read
 from mcp_bindgen.user_bindings import bindings_folder, unsafe
@@ -26,16 +24,7 @@ from .plugin import EMITTER
 from .trial import try_import
 
 
-def import_revision(
-    revision: str,
-    file: Readable,
-    *,
-    source: str = "",
-    status: str | None = None,
-    changed: date | None = None,
-    semantics: Path | None = None,
-    context: DiagnosticContext | None = None,
-) -> tuple[Pin, Bindings]:
+def import_revision(revision: str, upstream: Upstream) -> tuple[Pin, Bindings]:
     """Import a schema file into the user's folder and generate its bindings there; an error leaves all as it was.
 
     Args: as `Store.add`.
@@ -46,7 +35,7 @@ def import_revision(
     Raises:
         BadInput: The file cannot be used, the name is taken, or the folder is not the user's alone.
     """
-    home, known, given = user_folder(), Store(), sources.read(file)
+    home, known, given = user_folder(), Store(), sources.read(upstream.file)
     if home is None:
         raise BadInput("Python leaves out the folders of the user", fix="run it without -s, -I and PYTHONNOUSERSITE")
     _refuse_taken(revision, known)
@@ -57,17 +46,8 @@ def import_revision(
             if path.exists():
                 (scratch / path.relative_to(schemas)).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, scratch / path.relative_to(schemas))
-        pin = Store(scratch).add(
-            revision,
-            given,
-            source=source,
-            status=status,
-            changed=changed,
-            semantics=semantics,
-            prose=True,
-            context=context,
-        )
-        store = Store(users=scratch, strict=context is None or context.strict)
+        pin = Store(scratch).add(revision, replace(upstream, file=given), prose=True)
+        store = Store(users=scratch, strict=upstream.context is None or upstream.context.strict)
         target = target_of(EMITTER, store, revision)
         effective = target.source
         named = DiagnosticContext(given.label, strict=effective.context.strict)
