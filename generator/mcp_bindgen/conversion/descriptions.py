@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bindgen.spec.markdown import code_span
+from mcp_bindgen.spec.toml import read_toml
 
 from .differences import Difference, Kind, Plan
 
-_TITLES = {
-    "converted": "Converted",
-    "lost": "Converted with a loss",
-    "refused": "Refused",
-    "checked": "Checked",
-    "adapter": "Done by the era adapter",
-    "filled": "Filled in or removed",
-    "ignored": "Ignored",
-    "type-conflict": "Removed on a type conflict",
-}
-"""Outcome of a difference -> title of the differences with this outcome, in the order of the page."""
-
-_ACTIONS = {
-    "refuse": "refused",
-    "drop": "filled",
-    "keep": "ignored",
-    "adapter": "adapter",
-    "give": "filled",
-    **dict.fromkeys(("rename", "move", "wrap", "merge"), "converted"),
-    "same_as": "converted",
-}
+_WORDS = read_toml(Path(__file__).with_suffix(".toml"))
+_TITLES: Mapping[str, str] = _WORDS["titles"]
 
 
 @dataclass(frozen=True)
@@ -64,9 +46,8 @@ def _fate(difference: Difference) -> str:
     rule = difference.rule
     if rule is None:
         return {Kind.FILL: "filled", Kind.NEEDS_RULE: "refused"}.get(difference.kind, difference.kind.value)
-    if rule.action in ("by", "merge"):
-        return "lost" if rule.may_lose else "converted"
-    return _ACTIONS[rule.action]
+    is_lossy = rule.action in ("by", "merge") and rule.may_lose
+    return "lost" if is_lossy else str(_WORDS["actions"][rule.action])
 
 
 _INTRODUCTION = Path(__file__).with_name("introduction.md")

@@ -6,34 +6,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 from mcp_bindgen.diff.finding import RULES, Area, Comparison, Finding, Impact, Outcome, Plane, Severity, Walked
 from mcp_bindgen.diff.grouping import grouped, owners
 from mcp_bindgen.spec import Diagnostic
 from mcp_bindgen.spec.errors import several
+from mcp_bindgen.spec.toml import read_toml
 
 from . import document as doc
 
 Places = Callable[[Comparison, Finding | Diagnostic], doc.Place]
 """Function from a finding or a diagnostic to its place in a schema file."""
 
-OUTCOMES = {Outcome.WORKS: "works", Outcome.LIMITED: "works with limits", Outcome.CANNOT_TALK: "cannot talk"}
-LEVELS = {Severity.BREAKING: doc.Level.ERROR, Severity.RISKY: doc.Level.WARNING, Severity.INFO: doc.Level.NOTE}
-_OUTCOME_LEVELS = {
-    Outcome.WORKS: doc.Level.NOTE,
-    Outcome.LIMITED: doc.Level.WARNING,
-    Outcome.CANNOT_TALK: doc.Level.ERROR,
-}
+WORDS = read_toml(Path(__file__).with_suffix(".toml"))
+"""Words of reports."""
+
+# The steps of `Severity` and `Outcome` are those of `doc.Level`.
+OUTCOMES = {outcome: WORDS["outcomes"][outcome.word] for outcome in Outcome}
 _PAIRINGS = ("old client with new server", "new client with old server")
 _VERBS = {Impact.BREAKS: ("breaks", " "), Impact.RISKY: ("risky", " for ")}
-_SEVERITIES = {Severity.BREAKING: "Breaking", Severity.RISKY: "Risky", Severity.INFO: "Harmless"}
-_AREAS = {
-    Area.LIFECYCLE: "Lifecycle",
-    Area.METHODS: "Methods",
-    Area.MEMBERS: "Members and types",
-    Area.ERRORS: "Errors",
-}
-_OFF_WIRE = {Plane.SOURCE: "Only in generated code", Plane.DOC: "Only in words"}
+_AREAS = {Area(area): title for area, title in WORDS["areas"].items()}
+_OFF_WIRE = {Plane(plane): title for plane, title in WORDS["off-wire"].items()}
 HEADINGS = (*_AREAS.values(), *_OFF_WIRE.values())
 """Titles of the parts of the protocol, in the order of reports."""
 
@@ -177,7 +171,7 @@ def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[d
             doc.Verdict(
                 pairing.capitalize().replace(" with", ","),
                 OUTCOMES[verdict.outcome],
-                _OUTCOME_LEVELS[verdict.outcome],
+                doc.Level(verdict.outcome),
                 list(map(doc.prose, verdict.reasons)),
             )
             for pairing, verdict in verdicts
@@ -196,7 +190,7 @@ def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[d
             for area, members in areas
         ]
         if blocks:
-            yield doc.Section(_SEVERITIES[severity], blocks)
+            yield doc.Section(WORDS["severities"][severity.word], blocks)
     for plane, title in _OFF_WIRE.items():
         blocks = list(_compact(_on(comparison, plane), lambda one: places(comparison, one)))
         if blocks:
@@ -238,7 +232,7 @@ def _predicate(finding: Finding, quoted: Callable[[str], str]) -> str:
 def _finding(finding: Finding, place: doc.Place, witness: bool) -> doc.Finding:
     return doc.Finding(
         rule=finding.rule,
-        level=LEVELS[finding.severity],
+        level=doc.Level(finding.severity),
         message=sentence(finding, doc.code),
         effect=_effect(finding),
         note=_places(finding),

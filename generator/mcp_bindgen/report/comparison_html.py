@@ -19,7 +19,7 @@ from mcp_bindgen.ir.model import AnyValue, Const, Definition, Object, Ref, Type,
 from mcp_bindgen.ir.text import describe
 from mcp_bindgen.spec.errors import printable
 
-from .comparison import HEADINGS, OUTCOMES, heading_of, place_of, reported, walk_summary, words_note
+from .comparison import HEADINGS, OUTCOMES, WORDS, heading_of, place_of, reported, walk_summary, words_note
 from .document import prose
 from .html import marked, page
 
@@ -278,17 +278,6 @@ def _severities(entries: Iterable[Entry]) -> list[tuple[Severity, int]]:
     return [(severity, count[severity]) for severity in reversed(Severity) if count[severity]]
 
 
-IMPACTS = {
-    Impact.BREAKS: ("breaks", "the receiver rejects what the sender may say"),
-    Impact.RISKY: ("risky", "accepted, but perhaps not understood as it was meant"),
-    Impact.IGNORED: ("ignored", "the receiver does not know it and may ignore it"),
-    Impact.SAFE: ("safe", "both sides understand each other as before"),
-    Impact.NONE: ("not visible", "nothing of it is on the wire"),
-}
-SEVERITIES = {severity: severity.word for severity in reversed(Severity)}
-PLANES = {Plane.WIRE: "on the wire", Plane.SOURCE: "in generated code", Plane.DOC: "in documentation"}
-
-
 def comparison_html(comparisons: Sequence[Comparison], walked: Walked | None = None) -> str:
     """Return the page about comparisons.
 
@@ -315,11 +304,11 @@ def comparison_html(comparisons: Sequence[Comparison], walked: Walked | None = N
         walk_summary=walk_summary,
         printable=_printable,
         outcomes={outcome: words.capitalize() for outcome, words in OUTCOMES.items()},
-        impacts=IMPACTS,
-        severities=SEVERITIES,
+        impacts={Impact[name.upper()]: words for name, words in WORDS["impacts"].items()},
+        severities={severity: severity.word for severity in reversed(Severity)},
         counts=_severities,
         few=_FEW,
-        planes=PLANES,
+        planes=WORDS["planes"],
         words_note=words_note,
         prose=_prose,
         place=place_of,
