@@ -243,7 +243,7 @@ def _print_status(reports: list[checks.Report], others: list[checks.ExtensionRep
         print_facts(
             others,
             {
-                "EXTENSION": lambda report: f"{report.id}@{report.version}",
+                "EXTENSION": "label",
                 "STRUCTURE": _structure,
                 "EXTENDS": lambda report: ", ".join(report.cores) or "-",
                 "DEFINITIONS": "definitions",
@@ -252,7 +252,7 @@ def _print_status(reports: list[checks.Report], others: list[checks.ExtensionRep
         )
     for other in others:
         if is_asked or not other.sound:
-            write("".join(f"{line}\n" for line in checks.extension_tasks(other)))
+            write("".join(f"{line}\n" for line in checks.tasks(other)))
 
 
 def _structure(report: checks.Report | checks.ExtensionReport) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from mcp_bindgen.spec import BadInput, DiagnosticContext, EffectiveSchema, Pin, Store, extend
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.toml import key_text, quoted
+from mcp_bindgen.spec.toml import key_text, quoted, read_toml
 
 from .build import build
 from .model import Field, Object, Protocol, Type
 from .text import describe
+
+_TITLES = read_toml(Path(__file__).with_suffix(".toml"))
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class Report:
     unguarded: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name of the revision."""
+        return self.revision
 
     @property
     def undocumented_definitions(self) -> list[str]:
@@ -124,38 +132,18 @@ def _compared(report: Report, source: EffectiveSchema, protocol: Protocol, befor
 # --- open work ------------------------------------------------------------------------------------------------
 
 
-def tasks(report: Report) -> Iterator[str]:
+def tasks(report: Report | ExtensionReport) -> Iterator[str]:
     """Return lines about open work, with the names of the places, and about corrected mistakes."""
-    yield f"\n{report.revision}:"
-    found = [
-        ("what breaks a rule", report.problems),
-        (
-            "definitions without words (for docs.toml; --stubs prints entries to fill in)",
-            report.undocumented_definitions,
-        ),
-        ("fields without words", report.undocumented_fields),
-        (
-            "new methods for which no capability is known ([capabilities] of semantics.toml, if they need one)",
-            report.unguarded,
-        ),
-        (
-            "new members that must be there and that nothing fills in ([defaults], if there is a natural value)",
-            report.unfilled,
-        ),
-        ("facts about what the revision before had and this one has not: was it renamed, or is it gone?", report.gone),
-    ]
-    yield from open_work(found)
-    yield from (f"  corrected: {correction}" for correction in report.corrections)
-
-
-def open_work(found: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """Return the lines of tasks, each a title and the places that it is about."""
-    for title, lines in found:
+    yield f"\n{report.label}:"
+    titles = _TITLES["revision" if isinstance(report, Report) else "extension"]
+    found: dict[str, Sequence[str]] = {title: getattr(report, name) for name, title in titles.items()}
+    for title, lines in found.items():
         if lines:
             yield f"  {title}:"
             yield from (f"    {line}" for line in lines)
-    if not any(lines for _, lines in found):
+    if not any(found.values()):
         yield "  nothing to write"
+    yield from (f"  corrected: {correction}" for correction in report.corrections)
 
 
 def entries(reports: Iterable[Report], docs: Mapping[str, Any]) -> str:
@@ -288,6 +276,17 @@ class ExtensionReport:
     undocumented: tuple[str, ...] = ()
     unused_words: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    corrections: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def label(self) -> str:
+        """The name on the command line, `ID@VERSION`."""
+        return f"{self.id}@{self.version}"
+
+    @property
+    def unknown_cores(self) -> list[str]:
+        """The task of an extension of unknown core revisions."""
+        return [] if self.cores else ["import one of its [extension] core"]
 
     @property
     def sound(self) -> bool:
@@ -330,15 +329,3 @@ def _report(store: Store, pin: Pin) -> ExtensionReport:
             problems=(*report.problems, *map(str, protocol.diagnostics)),
         )
     return report
-
-
-def extension_tasks(report: ExtensionReport) -> Iterator[str]:
-    """Return lines about open work: descriptions to write and problems to solve."""
-    yield f"\n{report.id}@{report.version}:"
-    found = [
-        ("what breaks a rule", report.problems),
-        ("what has no words (in its docs.toml)", report.undocumented),
-        ("words for what it has not", report.unused_words),
-        ("it extends no core revision that is known", () if report.cores else ("import one of its [extension] core",)),
-    ]
-    yield from open_work(found)

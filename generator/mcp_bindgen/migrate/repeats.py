@@ -12,24 +12,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from mcp_bindgen.spec.toml import read_toml
+
 from .changes import Changes
 from .files import Module
 from .result import Change, Place, Use
 
-_COMPUTING = frozenset(
-    {
-        *("abs", "all", "any", "bool", "dict", "enumerate", "float", "format", "getattr", "hasattr", "int"),
-        *("isinstance", "len", "list", "max", "min", "range", "repr", "round", "set", "sorted", "str", "sum"),
-        *("tuple", "type", "zip"),
-    }
-)
-_LOOKING = frozenset(
-    {
-        *("copy", "endswith", "format", "get", "items", "join", "keys", "lower", "model_copy", "model_dump"),
-        *("model_dump_json", "model_validate", "model_validate_json", "split", "startswith", "strip", "upper"),
-        "values",
-    }
-)
+_PURE = read_toml(Path(__file__).with_suffix(".toml"))
 """Functions and methods whose calls may be repeated: they only compute."""
 
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)
@@ -159,15 +148,14 @@ def _repeated(one: _Handler, changes: Changes) -> Iterator[int]:
 
 def _acts(node: ast.AST, one: _Handler, changes: Changes) -> bool:
     """Return whether code may do more than compute: it calls something else, or changes an object."""
+    classes = changes.old.protocol.definitions
     for inner in ast.walk(node):
         match inner:
             case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
                 return True
-            case ast.Call(func=ast.Name(id=name)) if name in _COMPUTING or name in changes.old.protocol.definitions:
+            case ast.Call(func=ast.Name(id=name)) if name in _PURE["functions"] or name in classes:
                 pass
-            case ast.Call(func=ast.Attribute(attr=name)) if (
-                name in _LOOKING or name in changes.old.protocol.definitions
-            ):
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _PURE["methods"] or name in classes:
                 pass
             case ast.Call() if inner not in one.questions:
                 return True
