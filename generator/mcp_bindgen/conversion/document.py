@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from mcp_bindgen.ir import Protocol
 from mcp_bindgen.ir.json_form import List
-from mcp_bindgen.ir.model import Array, Ref, Type, Union, parts, references
+from mcp_bindgen.ir.model import Ref, Type, Union, parts, references
 from mcp_bindgen.spec.errors import BadInput, locating
 from mcp_bindgen.spec.json import is_array, is_object, join, step
 from mcp_bindgen.spec.keywords import DIALECT
@@ -182,19 +182,12 @@ def _named_members(protocol: Protocol) -> Iterator[tuple[str, Type | None, str]]
     for index, method in enumerate(protocol.methods):
         here = join("/methods", index)
         named = [*method.arguments, method.opt_in, method.named_by, *(need.member for need in method.needs)]
+        places = list[tuple[Type | None, str]]()
         if (headers := method.header_params) is not None:
-            listed = results.get(headers.listed_by)
-            items = protocol.field_of(listed, headers.items)
-            item = items.type.items if items is not None and isinstance(items.type, Array) else None
-            yield from (
-                (here, *member) for member in ((listed, headers.items), (item, headers.name), (item, headers.schema))
-            )
-            named.append(headers.arguments)
-        if (limited := method.truncation) is not None:
-            holder = protocol.field_of(method.result, limited.holder)
-            inner = holder.type if holder is not None else None
-            yield here, method.result, limited.holder
-            yield from ((here, inner, wire) for wire in (limited.values, limited.total, limited.more))
+            places += headers.places(protocol, results.get(headers.listed_by), method.params).values()
+        if method.truncation is not None:
+            places += method.truncation.places(protocol, method.result).values()
+        yield from ((here, *place) for place in places)
         if method.filter is not None:
             yield here, Ref(method.filter.definition), method.filter.member
             named.append(method.filter.compares)

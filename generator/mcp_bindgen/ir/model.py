@@ -249,6 +249,9 @@ Comparison = Literal["equal", "part"]
 Declarer = Literal["client", "server", "both"]
 CapabilityName = Annotated[str, Member(pattern=r"^(client|server)\.")]
 
+Places = Mapping[str, tuple[Type | None, str]]
+"""Member of a fact -> the type that must have a member, and the name of that member."""
+
 OTHER_SIDE: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
 """Side -> the side at the other end of the connection."""
 
@@ -326,6 +329,18 @@ class HeaderParams:
     schema: str
     arguments: str
 
+    def places(self, model: Definitions, listed: Type | None, params: Type | None) -> Places:
+        """Return the places of its members; `listed` is the result of `listed_by`."""
+        items = model.field_of(listed, self.items)
+        array = model.resolve(items.type) if items is not None else None
+        item = array.items if isinstance(array, Array) else None
+        return {
+            "items": (listed, self.items),
+            "name": (item, self.name),
+            "schema": (item, self.schema),
+            "arguments": (params, self.arguments),
+        }
+
 
 @dataclass(frozen=True)
 class Truncation:
@@ -344,6 +359,13 @@ class Truncation:
     total: str
     more: str
     max_items: StrictInt
+
+    def places(self, model: Definitions, result: Type | None) -> Places:
+        """Return the places of its members."""
+        holder = model.field_of(result, self.holder)
+        inner = holder.type if holder is not None else None
+        members = {"values": self.values, "total": self.total, "more": self.more}
+        return {"holder": (result, self.holder), **{name: (inner, wire) for name, wire in members.items()}}
 
 
 @dataclass(frozen=True)

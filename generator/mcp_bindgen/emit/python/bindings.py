@@ -8,7 +8,7 @@ from inspect import getsource
 from pathlib import Path
 
 from mcp_bindgen.conversion.document import Model
-from mcp_bindgen.ir.model import Array, MetaKey, Method, Need, Ref, Type, Union, references
+from mcp_bindgen.ir.model import MetaKey, Method, Need, Places, Ref, Type, Union, references
 from mcp_bindgen.runtime.abi import GENERATION
 from mcp_bindgen.runtime.model import base, introspection, scalars
 from mcp_bindgen.spec import BadInput
@@ -164,10 +164,7 @@ def _truncation(protocol: PythonProtocol, method: Method) -> dict[str, str | int
     stated = method.truncation
     if stated is None:
         return {}
-    holder = _type_of(protocol, method.result, stated.holder)
-    members = {"values": stated.values, "total": stated.total, "more": stated.more}
-    names = {name: protocol.attribute(holder, wire) for name, wire in members.items()}
-    return {"holder": protocol.attribute(method.result, stated.holder), **names, "max_items": stated.max_items}
+    return {**_attributes(protocol, stated.places(protocol, method.result)), "max_items": stated.max_items}
 
 
 def _header_params(protocol: PythonProtocol, method: Method) -> dict[str, str]:
@@ -176,16 +173,12 @@ def _header_params(protocol: PythonProtocol, method: Method) -> dict[str, str]:
     if stated is None:
         return {}
     listed = next(known.result for known in protocol.methods if known.name == stated.listed_by)
-    items = _type_of(protocol, listed, stated.items)
-    items = None if items is None else protocol.resolve(items)
-    item = items.items if isinstance(items, Array) else None
-    return {
-        "listed_by": stated.listed_by,
-        "items": protocol.attribute(listed, stated.items),
-        "name": protocol.attribute(item, stated.name),
-        "schema": protocol.attribute(item, stated.schema),
-        "arguments": protocol.attribute(method.params, stated.arguments),
-    }
+    places = stated.places(protocol, listed, method.params)
+    return {"listed_by": stated.listed_by, **_attributes(protocol, places)}
+
+
+def _attributes(protocol: PythonProtocol, places: Places) -> dict[str, str]:
+    return {name: protocol.attribute(*place) for name, place in places.items()}
 
 
 def _filter(protocol: PythonProtocol, method: Method) -> tuple[str, str]:
@@ -200,12 +193,6 @@ def _filter(protocol: PythonProtocol, method: Method) -> tuple[str, str]:
 def _needed(need: Need) -> tuple[str | None, ...]:
     """Return the values that need a capability, `None` for an absent member."""
     return (*need.values, None) if need.absent else need.values
-
-
-def _type_of(protocol: PythonProtocol, type: Type | None, wire: str) -> Type | None:
-    """Return the type of a member of an object."""
-    field = protocol.field_of(type, wire)
-    return None if field is None else field.type
 
 
 def _doc(method: Method) -> str:

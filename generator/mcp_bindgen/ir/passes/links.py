@@ -11,7 +11,6 @@ from mcp_bindgen.spec.toml import quoted
 from .. import naming
 from ..model import (
     OTHER_SIDE,
-    Array,
     Capability,
     Const,
     Definition,
@@ -21,6 +20,7 @@ from ..model import (
     Method,
     Need,
     Object,
+    Places,
     Ref,
     Scalar,
     Sender,
@@ -136,26 +136,22 @@ def _filter(method: Method, state: BuildState, stated: Mapping[str, Any] | None)
 
 
 def _truncation(method: Method, state: BuildState, stated: Mapping[str, Any] | None) -> Truncation | None:
-    holder = state.field_of(method.result, stated["holder"]) if stated is not None else None
-    if stated is None or holder is None:
+    if stated is None:
         return None
-    members = {name: stated[name] for name in ("values", "total", "more")}
-    if None in [state.field_of(holder.type, wire) for wire in members.values()]:
-        return None
-    return Truncation(holder=holder.wire, **members, max_items=stated["most"])
+    found = Truncation(stated["holder"], stated["values"], stated["total"], stated["more"], stated["most"])
+    return found if _exist(state, found.places(state, method.result)) else None
 
 
 def _header_params(method: Method, state: BuildState, stated: Mapping[str, str] | None) -> HeaderParams | None:
     if stated is None or stated["listed_by"] not in state.methods:
         return None
-    items = state.field_of(state.methods[stated["listed_by"]].result, stated["items"])
-    item = items.type.items if items is not None and isinstance(items.type, Array) else None
-    found = (
-        state.field_of(item, stated["name"]),
-        state.field_of(item, stated["schema"]),
-        state.field_of(method.params, stated["arguments"]),
-    )
-    return None if None in found else HeaderParams(**stated)
+    found = HeaderParams(**stated)
+    return found if _exist(state, found.places(state, state.methods[found.listed_by].result, method.params)) else None
+
+
+def _exist(state: BuildState, places: Places) -> bool:
+    """Return whether each of some types has its member."""
+    return all(state.field_of(*place) is not None for place in places.values())
 
 
 def _compared(state: BuildState, type: Type | None, wire: str | None) -> Field | None:
