@@ -105,7 +105,7 @@ def run(
     pins = [store.any_pin(name) for name in revision or ()]
     files = [] if vectors is None else read_files(vectors)
     if pins and vectors is not None:
-        labels = {f"{pin.id}@{pin.name}" if pin.id else pin.name for pin in pins}
+        labels = {pin.label for pin in pins}
         files = [file for file in files if (file.extension or file.revision) in labels]
         if not files:
             raise BadInput("holds no vectors of this revision", file=vectors, fix="leave --vectors or --revision out")

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_bindgen.runtime.model.json_types import distinct, json_key
 from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.toml import read_toml
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -22,23 +24,9 @@ from .model import AnyValue, Array, Const, Field, Map, Object, Protocol, Ref, Sc
 from .schema import schema_of
 
 _TEXT = "example"
-_TIME = "2026-01-31T12:00:00Z"
-_FORMATS = {
-    "byte": "ZXhhbXBsZQ==",
-    "date": "2026-01-31",
-    "date-time": _TIME,
-    "email": "ada@example.com",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "time": "12:00:00Z",
-    "uri": "https://example.com/",
-    "uri-template": "https://example.com/{id}",
-    "uuid": "12345678-1234-4234-8234-123456789abc",
-}
-"""`format` -> a text that has it."""
-
-_GUESSES = (_TEXT, *_FORMATS.values(), "a", "A", "0", "1", "a1", "a-b", "1.0.0", "12345", "ABC", "/", "")
+_TABLES = read_toml(Path(__file__).with_suffix(".toml"))
+_FORMATS: Mapping[str, str] = _TABLES["formats"]
+_GUESSES = (_TEXT, *_FORMATS.values(), *_TABLES["guesses"])
 """Texts that a `pattern` may accept."""
 
 _ANY: tuple[Any, ...] = ({}, _TEXT, 1, 1.5, True, [], None)
@@ -125,7 +113,7 @@ def scalars(type: Scalar, name: str = "") -> Iterator[Any]:
     limits = dict(type.constraints)
     match type.kind:
         case "string":
-            yield _FORMATS.get(type.format or "", _TIME if re.search("[a-z]At$", name) else _TEXT)
+            yield _FORMATS.get(type.format or "", _FORMATS["date-time"] if re.search("[a-z]At$", name) else _TEXT)
             lengths = [value + step for keyword, value in limits.items() if keyword != "pattern" for step in (0, 1, -1)]
             yield from (_TEXT[:length].ljust(length, "e") for length in lengths if 0 <= length <= _LONGEST)
             yield from _GUESSES if "pattern" in limits else ()
@@ -229,10 +217,8 @@ class Examples:
     def _each(self, members: Sequence[Type], name: str, full: bool, inside: tuple[str, ...]) -> list[Any]:
         found: list[Any] = []
         for member in members:
-            try:
+            with suppress(Unfit):
                 found.append(self._one(member, name, full, inside))
-            except Unfit:
-                continue
         if not found:
             raise Unfit("no member of the union has an example")
         return found

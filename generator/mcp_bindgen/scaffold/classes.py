@@ -141,39 +141,23 @@ EXAMPLES: Mapping[str, str] = {
 """Stub -> arguments of `mcp-bindgen call` that show its first answer."""
 
 
-@dataclass(frozen=True)
-class Start:
-    """The way in which a module of the project comes by its classes.
+def start(plan: Plan) -> dict[str, object]:
+    """Return how a module of the project comes by its classes, as variables of templates.
 
-    Attributes:
-        place: The module to import from.
-        imported: The names to import.
-        classes: The names of the project's classes there.
-        made: The expression that makes the servers; empty if the classes make them.
+    `place` is the module to import from, `imported` the names to import, `classes` the names of the classes there, and
+    `servers` the arguments that make the servers.
     """
-
-    place: str
-    imported: tuple[str, ...]
-    classes: tuple[str, ...]
-    made: str = ""
-
-    @property
-    def servers(self) -> str:
-        """The arguments that make the servers."""
-        return self.made or ", ".join(f"{name}()" for name in self.classes)
-
-
-def start(plan: Plan) -> Start:
-    """Return how the classes of a project are imported."""
-    class_ = plan.names.class_
+    class_, modules = plan.names.class_, tuple(part.module for part in plan.revision_plans)
     if plan.style is Style.APP:
-        return Start(".", ("server",), (), "server.app")
+        return {"place": ".", "imported": ("server",), "classes": (), "servers": "server.app"}
     if plan.contract is not None and plan.kind == "server":
-        return Start(".server", (class_,), (class_,), f"{class_}()")
-    modules = tuple(revision_plan.module for revision_plan in plan.revision_plans)
-    if len(modules) == 1:
-        return Start(f".{modules[0]}", (class_,), (class_,))
-    return Start(".", modules, tuple(f"{module}.{class_}" for module in modules))
+        place, imported, classes = ".server", (class_,), (class_,)
+    elif len(modules) == 1:
+        place, imported, classes = f".{modules[0]}", (class_,), (class_,)
+    else:
+        place, imported, classes = ".", modules, tuple(f"{module}.{class_}" for module in modules)
+    servers = ", ".join(f"{name}()" for name in classes)
+    return {"place": place, "imported": imported, "classes": classes, "servers": servers}
 
 
 def server_files(plan: Plan) -> dict[str, str]:

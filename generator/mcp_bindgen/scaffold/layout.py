@@ -61,7 +61,6 @@ def calls(plan: Plan) -> list[str]:
 
 def _values(plan: Plan) -> dict[str, object]:
     """Return the values that the templates use."""
-    begin = start(plan)
     served = plan.narrowed or plan.revisions
     needed = plan.contract.requirement if plan.contract is not None else None
     owned = {revision_plan.package for revision_plan in plan.revision_plans if revision_plan.own is not None}
@@ -88,10 +87,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "sse": "sse" in plan.transports
         or not has_reached(served[0], Store().semantics["transports"]["streamable-http"]),
         "introduced": quoted(plan.introduced),
-        "place": begin.place,
-        "imported": begin.imported,
-        "classes": begin.classes,
-        "servers": begin.servers,
+        **start(plan),
     }
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 from math import isfinite
 from typing import Any, cast
 
-from typing_extensions import TypeIs
-
 from mcp_bindgen.json_schema import pointer as lenient
 from mcp_bindgen.json_schema.pointer import join as join
+from mcp_bindgen.runtime.model.json_types import is_array as is_array
+from mcp_bindgen.runtime.model.json_types import is_object as is_object
 
 from .errors import BadInput
 
@@ -101,16 +101,6 @@ def json_type_of(value: object) -> str:
         return _NAMES[type(value)]
     except KeyError:
         raise TypeError(f"a value of type {type(value).__name__} is not JSON") from None
-
-
-def is_object(value: object) -> TypeIs[dict[str, Any]]:
-    """Return whether `value` is a JSON object, such as a schema that is not just `true` or `false`."""
-    return isinstance(value, dict)
-
-
-def is_array(value: object) -> TypeIs[list[Any]]:
-    """Return whether `value` is a JSON array."""
-    return isinstance(value, list)
 
 
 def listed(value: Any) -> list[Any]:

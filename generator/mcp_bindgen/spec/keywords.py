@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.json_schema.keywords import HINTS, NESTING, PROSE, children
 
 from . import kinds
 from .json import is_object, join
+from .toml import read_toml
 
 Schema = dict[str, Any]
 
@@ -26,35 +28,12 @@ PREFIX = "#/$defs/"
 ANNOTATIONS = HINTS - {"format", "contentSchema"}
 """Keywords that restrict no values, kept because `diff` reports them."""
 
-CONSTRAINTS = {
-    "minimum": kinds.NUMBER,
-    "maximum": kinds.NUMBER,
-    "exclusiveMinimum": kinds.NUMBER,
-    "exclusiveMaximum": kinds.NUMBER,
-    "multipleOf": kinds.STEP,
-    "minLength": kinds.COUNT,
-    "maxLength": kinds.COUNT,
-    "pattern": kinds.PATTERN,
-    "minItems": kinds.COUNT,
-    "maxItems": kinds.COUNT,
-}
+_TABLES = read_toml(Path(__file__).with_suffix(".toml"))
+
+CONSTRAINTS = {keyword: kinds.named(name) for keyword, name in _TABLES["constraints"].items()}
 """Keyword that limits values of a type -> kind of its value."""
 
-STRUCTURE = {
-    "$ref": kinds.TEXT,
-    "type": kinds.TYPES,
-    "const": kinds.ANYTHING,
-    "enum": kinds.FILLED,
-    "format": kinds.TEXT,
-    "properties": kinds.OBJECT,
-    "required": kinds.TEXTS,
-    "additionalProperties": kinds.SCHEMA,
-    "items": kinds.SCHEMA,
-    "anyOf": kinds.FILLED,
-    "oneOf": kinds.FILLED,
-    "allOf": kinds.FILLED,
-    **CONSTRAINTS,
-}
+STRUCTURE = {keyword: kinds.named(name) for keyword, name in _TABLES["structure"].items()} | CONSTRAINTS
 """Keyword of structure -> kind of its value, in the order of the canonical form."""
 
 KNOWN = frozenset(STRUCTURE) | PROSE | ANNOTATIONS

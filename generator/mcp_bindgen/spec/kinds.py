@@ -91,6 +91,12 @@ FILLED = Kind(lambda value: is_array(value) and value != [], "an array with some
 SCHEMA = Kind(lambda value: isinstance(value, dict | bool), "a schema: an object or a boolean")
 
 
+def named(name: str) -> Kind:
+    """Return the kind that tables call by its name, e.g. `text map`."""
+    kind: Kind = globals()[name.upper().replace(" ", "_")]
+    return kind
+
+
 def one_of(*choices: str) -> Kind:
     """Return the kind of a few strings."""
     return Kind(lambda value: value in choices, f"one of {', '.join(choices)}")

@@ -10,19 +10,10 @@ from typing import Any
 
 from .errors import BadInput, locating
 from .json import is_array, is_object, join
-from .kinds import JSON, OBJECT, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
+from .kinds import OBJECT, TEXT, TEXT_MAP, Kind, named, one_of
 from .toml import read_toml
 
 _Keys = Mapping[str, Kind]
-_KINDS = {
-    "json": JSON,
-    "settings": SETTINGS,
-    "table of texts": TEXT_MAP,
-    "text": TEXT,
-    "texts": TEXTS,
-    "version": VERSION,
-    "whole": WHOLE,
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,7 @@ class _Form:
         """Return the form that a table of `semantics_form.toml` states."""
 
         def kind(stated: str | list[str]) -> Kind:
-            return one_of(*stated) if is_array(stated) else _KINDS[stated]
+            return one_of(*stated) if is_array(stated) else named(stated)
 
         required, optional = (
             {key: kind(one) for key, one in table.get(name, {}).items()} for name in ("required", "optional")

@@ -75,7 +75,7 @@ def _files(
             schema.revision,
             name,
             digest,
-            extension=f"{pin.id}@{pin.name}" if pin.id else "",
+            extension=pin.label if pin.id else "",
             method=method.name if method else "",
             kind=kind,
             envelope=envelope,

@@ -10,12 +10,11 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.user_bindings import bindings_folder
 
 from ..emitter import BRIDGES, Bindings, Bridges, Emitter, Options, Target
-from ..requested import is_schema_file
+from ..requested import OWN_PLACE, is_schema_file
 from . import naming
 
 NAMESPACE = "mcp_bindgen"
 _ROOT = Path(__file__).resolve().parents[4]
-_OWN_PLACE = "give --out DIR and --package NAME"
 
 
 def is_checkout() -> bool:
@@ -83,7 +82,7 @@ def bridges(emitter: Emitter, store: Store, folder: Path, *, users: bool | str) 
 def _checkout() -> Path:
     """Return the `generated/` folder of this checkout; raise `BadInput` outside of one."""
     if not is_checkout():
-        raise BadInput("this installation has no generated/ folder", fix=_OWN_PLACE)
+        raise BadInput("this installation has no generated/ folder", fix=OWN_PLACE)
     return _ROOT / "generated"
 
 
@@ -111,10 +110,10 @@ def _extension_of(emitter: Emitter, core: EffectiveSchema, extension: ExtensionS
 def _installed_extension(emitter: Emitter, store: Store, revision: str, name: str) -> Target:
     core = store.effective(revision)
     if not store.is_extension(name) and is_schema_file(name):
-        raise BadInput(f"{printable(name)} is no extension of this installation", fix=_OWN_PLACE)
+        raise BadInput(f"{printable(name)} is no extension of this installation", fix=OWN_PLACE)
     extension = store.extension_schema(name, core)
     if extension.version not in [ours.version for ours in _ours(store, core) if ours.id == extension.id]:
-        raise BadInput(f"{extension.label} is not the version that this installation has bindings of", fix=_OWN_PLACE)
+        raise BadInput(f"{extension.label} is not the version that this installation has bindings of", fix=OWN_PLACE)
     return _extension_of(emitter, core, extension)
 
 

@@ -24,6 +24,7 @@ from datamodel_code_generator.types import DataType
 from mcp_bindgen.ir import model as ir
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.toml import read_toml
 
 from ..emitter import Options
 from . import naming
@@ -40,29 +41,9 @@ _EXTRA = "extra__"
 _RESULT = "ExtensionResult"
 """Base class of results that extensions add to methods of the core."""
 
-_KEYWORDS = {
-    "minimum": "ge",
-    "maximum": "le",
-    "exclusiveMinimum": "gt",
-    "exclusiveMaximum": "lt",
-    "multipleOf": "multiple_of",
-    "minLength": "min_length",
-    "maxLength": "max_length",
-    "minItems": "min_length",
-    "maxItems": "max_length",
-    "pattern": "pattern",
-}
-
-_CLASSES = {
-    r"\d": "[0-9]",
-    r"\D": "[^0-9]",
-    r"\w": "[0-9A-Za-z_]",
-    r"\W": "[^0-9A-Za-z_]",
-    r"\s": r"[\s\u{feff}--\u{85}]",
-    r"\S": r"[[^\s\u{feff}]\u{85}]",
-    ".": r"[^\n\r\u{2028}\u{2029}]",
-}
-"""Character class of ECMA-262 -> the same in patterns of pydantic, whose classes are those of Unicode."""
+_TABLES = read_toml(Path(__file__).with_suffix(".toml"))
+_ARGUMENTS: Mapping[str, str] = _TABLES["arguments"]
+_CLASSES: Mapping[str, str] = _TABLES["classes"]
 
 _ESCAPE = re.compile(r"\\.")
 _PART_OF_PATTERN = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.|\.")
@@ -531,7 +512,7 @@ def _refinements(type: ir.Type, protocol: PythonProtocol) -> list[str]:
 def limits(type: ir.Scalar | ir.Array) -> list[str]:
     """Return the arguments of pydantic's `Field` for the constraints of a type."""
     pairs = [(word, _pattern(value) if word == "pattern" else value) for word, value in type.constraints]
-    return [f"{_KEYWORDS[word]}={value!r}" for word, value in pairs]
+    return [f"{_ARGUMENTS[word]}={value!r}" for word, value in pairs]
 
 
 def _pattern(text: str) -> str:
