@@ -331,12 +331,12 @@ class Store:
             BadInput: A file is not usable, the name is not valid, or the table of pins is damaged.
         """
         status = upstream.status or ("released" if revisions.is_date(revision) else "draft")
-        named = revisions.check_name(revision, draft=status == "draft")
+        own_day = revisions.check_name(revision, draft=status == "draft")
         file = sources.read(upstream.file)
         if status == "released" and not upstream.source and not prose:
             raise BadInput("the upstream commit is not known", file=file.label, fix="give --commit")
         found, sha = document.read(file, upstream.context if status == "draft" else None)
-        day, digest = upstream.changed or named or date.today(), canonical.digest(found)
+        day, digest = upstream.changed or own_day or date.today(), canonical.digest(found)
         pin = Pin(revision, status, day.isoformat(), upstream.source, sha, digest, era(found["$defs"]))
         if upstream.semantics is not None:
             read_semantics(upstream.semantics)
