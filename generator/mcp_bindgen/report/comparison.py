@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -23,11 +23,11 @@ WORDS = read_toml(Path(__file__).with_suffix(".toml"))
 """Words of reports."""
 
 # The steps of `Severity` and `Outcome` are those of `doc.Level`.
-OUTCOMES = {outcome: WORDS["outcomes"][outcome.word] for outcome in Outcome}
+OUTCOMES: Mapping[Outcome, str] = {outcome: WORDS["outcomes"][outcome.word] for outcome in Outcome}
 _PAIRINGS = ("old client with new server", "new client with old server")
 _VERBS = {Impact.BREAKS: ("breaks", " "), Impact.RISKY: ("risky", " for ")}
-_AREAS = {Area(area): title for area, title in WORDS["areas"].items()}
-_OFF_WIRE = {Plane(plane): title for plane, title in WORDS["off-wire"].items()}
+_AREAS: Mapping[Area, str] = {Area(area): title for area, title in WORDS["areas"].items()}
+_OFF_WIRE: Mapping[Plane, str] = {Plane(plane): title for plane, title in WORDS["off-wire"].items()}
 HEADINGS = (*_AREAS.values(), *_OFF_WIRE.values())
 """Titles of the parts of the protocol, in the order of reports."""
 

@@ -147,15 +147,15 @@ def start(plan: Plan) -> dict[str, object]:
     `place` is the module to import from, `imported` the names to import, `classes` the names of the classes there, and
     `servers` the arguments that make the servers.
     """
-    class_, modules = plan.names.class_, tuple(part.module for part in plan.revision_plans)
+    class_, modules = plan.names.class_, [part.module for part in plan.revision_plans]
     if plan.style is Style.APP:
-        return {"place": ".", "imported": ("server",), "classes": (), "servers": "server.app"}
+        return {"place": ".", "imported": ["server"], "classes": [], "servers": "server.app"}
     if plan.contract is not None and plan.kind == "server":
-        place, imported, classes = ".server", (class_,), (class_,)
+        place, imported, classes = ".server", [class_], [class_]
     elif len(modules) == 1:
-        place, imported, classes = f".{modules[0]}", (class_,), (class_,)
+        place, imported, classes = f".{modules[0]}", [class_], [class_]
     else:
-        place, imported, classes = ".", modules, tuple(f"{module}.{class_}" for module in modules)
+        place, imported, classes = ".", modules, [f"{module}.{class_}" for module in modules]
     servers = ", ".join(f"{name}()" for name in classes)
     return {"place": place, "imported": imported, "classes": classes, "servers": servers}
 
