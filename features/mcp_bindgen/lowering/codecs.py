@@ -97,52 +97,30 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class NullIfAbsent:
-    """A required member: null stands for absence."""
+class Nullable:
+    """A value that may be null for the model or the tool; for the other side, null is null or absence.
+
+    Attributes:
+        inner: The codec of other values.
+        wire: What the model writes for no value: null, or nothing (`ABSENT`).
+        value: What the tool gets for it: null, or nothing.
+    """
 
     inner: Codec
+    wire: Json
+    value: Json
 
     def decode(self, value: Json) -> Json:
         """Return the tool's value."""
-        return ABSENT if value is None else self.inner.decode(value)
+        return self.value if value is self.wire else self.inner.decode(value)
 
     def encode(self, value: Json) -> Json:
         """Return the model's value."""
-        if value is ABSENT:
-            return None
-        if (encoded := self.inner.encode(value)) is None:
+        if value is self.value:
+            return self.wire
+        if (encoded := self.inner.encode(value)) is self.wire:
             raise Lost("null stands for an absent member")
         return encoded
-
-
-@dataclass(frozen=True)
-class AbsentIfNull:
-    """An optional member: absence stands for null."""
-
-    inner: Codec
-
-    def decode(self, value: Json) -> Json:
-        """Return the tool's value."""
-        return None if value is ABSENT else self.inner.decode(value)
-
-    def encode(self, value: Json) -> Json:
-        """Return the model's value."""
-        return ABSENT if value is None else self.inner.encode(value)
-
-
-@dataclass(frozen=True)
-class OrNull:
-    """A value or null."""
-
-    inner: Codec
-
-    def decode(self, value: Json) -> Json:
-        """Return the tool's value."""
-        return None if value is None else self.inner.decode(value)
-
-    def encode(self, value: Json) -> Json:
-        """Return the model's value."""
-        return None if value is None else self.inner.encode(value)
 
 
 class JsonValue:
@@ -215,7 +193,7 @@ class Members:
         if taken := named & found.keys():
             raise Undecodable(f"{self.entries} repeats the member {min(taken)!r}")
         for name, member in self.members.items():
-            is_stated = name in value or isinstance(member.codec, AbsentIfNull)
+            is_stated = name in value or (isinstance(member.codec, Nullable) and member.codec.wire is ABSENT)
             decoded = member.codec.decode(value.get(name, ABSENT)) if is_stated else ABSENT
             if decoded is not ABSENT:
                 found[member.name] = decoded
@@ -230,7 +208,7 @@ class Members:
             raise Lost("it is no object")
         found: dict[str, Any] = {}
         for name, member in self.members.items():
-            is_stated = member.name in value or isinstance(member.codec, NullIfAbsent)
+            is_stated = member.name in value or (isinstance(member.codec, Nullable) and member.codec.value is ABSENT)
             encoded = member.codec.encode(value.get(member.name, ABSENT)) if is_stated else ABSENT
             if encoded is not ABSENT:
                 found[name] = encoded

@@ -172,7 +172,8 @@ class Rewriter:
         others = [piece for piece in pieces if piece.schema != _NULL]
         if len(others) == 1 < len(pieces):
             codec = others[0].codec
-            return Piece(self._or_null(others[0].schema or {}), codec if codec is IDENTITY else codecs.OrNull(codec))
+            nullable = codec if codec is IDENTITY else codecs.Nullable(codec, None, None)
+            return Piece(self._or_null(others[0].schema or {}), nullable)
         schema: Schema = {"anyOf": [piece.schema for piece in pieces]}
         if all(piece.codec is IDENTITY for piece in pieces):
             return Piece(schema)
@@ -471,9 +472,8 @@ class Rewriter:
         if closed and one.limits.get("minProperties", 0) > len(record.properties):
             return Piece(None, reasons=tuple(record.reasons))
         is_checked = closed and self.profile.takes("additionalProperties")
-        moved = bool(record.entries or record.hidden) or any(
-            isinstance(each.codec, codecs.AbsentIfNull | codecs.NullIfAbsent) for each in record.members.values()
-        )
+        optional = [each.codec for each in record.members.values() if isinstance(each.codec, codecs.Nullable)]
+        moved = bool(record.entries or record.hidden) or any(one.wire is not one.value for one in optional)
         recounted = moved or (closed and not is_checked)
         record.reasons += self._limit_members(one, schema, recounted=recounted)
         if not record.required and not self.profile.all_required:
@@ -608,7 +608,7 @@ class Rewriter:
         if required:
             if piece.schema is None:
                 return self.place(conj, depth), True
-            codec = codecs.AbsentIfNull(piece.codec)
+            codec = codecs.Nullable(piece.codec, ABSENT, None)
             return replace(piece, codec=codec).noted(reason("absent-if-null", pointer, repr(name))), False
         if piece.schema is None or any(is_object(one.schema) and one.schema.get("default", 0) is None for one in conj):
             piece = piece.noted(reason("drop-null", pointer, repr(name), lambda: None))
@@ -627,7 +627,7 @@ class Rewriter:
     def _null_if_absent(self, piece: Piece, name: str, pointer: str) -> Piece:
         if piece.schema is None:
             return piece
-        codec = codecs.NullIfAbsent(piece.codec)
+        codec = codecs.Nullable(piece.codec, None, ABSENT)
         absent = reason("null-if-absent", pointer, repr(name))
         return Piece(self._or_null(piece.schema), codec, piece.reasons).noted(absent)
 
