@@ -20,30 +20,10 @@ from .codecs import IDENTITY, Codec, Json
 from .profiles import Profile, is_free_of_references, violations
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
-from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of
+from .shapes import FORMATS, Alternative, Conj, Document, Located, Schema, Shape, is_of
 
 UNROLLED = 2
 """How often a recursive definition is repeated inside of itself where recursion is not allowed."""
-
-_DATE = (
-    "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-)
-_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-
-PATTERNS: Mapping[str, tuple[str, str]] = {
-    "date": (f"^{_DATE}$", "1996-02-29"),
-    "date-time": (f"^{_DATE}T{_TIME}$", "1996-02-29T00:00:00Z"),
-    "time": (f"^{_TIME}$", "00:00:00z"),
-    "email": ("^[A-Za-z0-9_+-]+([.][A-Za-z0-9_+-]+)*@[A-Za-z0-9]+([.][A-Za-z0-9]+)+$", "a@a-b.example"),
-    "ipv4": (f"^{_BYTE}([.]{_BYTE}){{3}}$", ""),
-    "uri": (
-        "^[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9.-]+(:[0-9]{1,4})?(/[A-Za-z0-9._~/-]*)?([?][A-Za-z0-9._~=&/-]*)?$",
-        "urn:a:b",
-    ),
-    "uuid": ("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", "A0000000-0000-4000-8000-000000000000"),
-}
-"""Format -> a pattern that accepts only strings of the format, and a string that it loses."""
 
 _NULL: Schema = {"type": "null"}
 _NOT_NULL: Shape = [Alternative("any", "", limits={"not": {"enum": [None]}})]
@@ -369,9 +349,10 @@ class Rewriter:
         kept: Schema = {"format": format} if allowed else {}
         if allowed and not asserted:
             return kept, []
-        pattern, lost = PATTERNS.get(format, ("", ""))
-        if pattern and not has_pattern and self.profile.takes_pattern(pattern):
-            return kept | {"pattern": pattern}, [reason("format-to-pattern", place, format, lambda: lost)]
+        known = FORMATS.get(format, {})
+        if "pattern" in known and not has_pattern and self.profile.takes_pattern(known["pattern"]):
+            lossy = reason("format-to-pattern", place, format, lambda: known.get("loses", ""))
+            return kept | {"pattern": known["pattern"]}, [lossy]
         checked = [reason("check-format", place, format)]
         return kept, checked if asserted else [*checked, reason("assert-format", place, format)]
 

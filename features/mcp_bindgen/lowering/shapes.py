@@ -8,8 +8,10 @@ alternative accepts the same values as its schema, or more values and has a reas
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from mcp_bindgen.json_schema.dialects import draft, modern
@@ -52,12 +54,8 @@ APPLICATORS = (
 ASSERTIONS = frozenset({"type", "enum", "const", *APPLICATORS}).union(*LIMITS.values(), *STRUCTURE.values())
 """Keywords that reject values."""
 
-FORMATS: Set[str] = {
-    *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
-    *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "regex"),
-    "relative-json-pointer",
-}
-"""Formats that JSON Schema defines; a validator may assert them. Any other format is a note for readers."""
+FORMATS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
+"""Format that JSON Schema defines -> its entry in `formats.toml`."""
 
 MAX_CASES = 64
 """Maximum of alternatives of a place."""
