@@ -28,7 +28,7 @@ class Entries(NamedTuple):
         definition: Definition of an entry in the protocol.
         member: The member of the document that lists them.
         key: The member of an entry that names it.
-        changed: The notification that the list changed.
+        listed: The method that lists the entries.
         used: The method that uses an entry, given its name.
     """
 
@@ -36,16 +36,26 @@ class Entries(NamedTuple):
     definition: str
     member: str
     key: str
-    changed: str
+    listed: str
     used: str
 
+    @property
+    def capability(self) -> str:
+        """The capability of servers that list entries."""
+        return self.listed.partition("/")[0]
 
-_RESOURCES_CHANGED = "notifications/resources/list_changed"
+    @property
+    def changed(self) -> str:
+        """The notification that the list changed."""
+        return f"notifications/{self.capability}/list_changed"
+
+
+_TEMPLATES = "resources/templates/list"
 _PLACES = (
-    Entries("tool", "Tool", "tools", "name", "notifications/tools/list_changed", "tools/call"),
-    Entries("prompt", "Prompt", "prompts", "name", "notifications/prompts/list_changed", "prompts/get"),
-    Entries("resource", "Resource", "resources", "uri", _RESOURCES_CHANGED, "resources/read"),
-    Entries("template", "ResourceTemplate", "resourceTemplates", "uriTemplate", _RESOURCES_CHANGED, "resources/read"),
+    Entries("tool", "Tool", "tools", "name", "tools/list", "tools/call"),
+    Entries("prompt", "Prompt", "prompts", "name", "prompts/list", "prompts/get"),
+    Entries("resource", "Resource", "resources", "uri", "resources/list", "resources/read"),
+    Entries("template", "ResourceTemplate", "resourceTemplates", "uriTemplate", _TEMPLATES, "resources/read"),
 )
 KINDS: Mapping[Kind, Entries] = {place.kind: place for place in _PLACES}
 

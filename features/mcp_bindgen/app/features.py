@@ -233,17 +233,14 @@ class Feature(Server):
 ListHandler: TypeAlias = "Callable[[Feature, Page, Context], Awaitable[Any]]"
 
 
-def lists(
-    method: str, kind: Kind, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None
-) -> ListHandler:
+def lists(kind: Kind, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None) -> ListHandler:
     """Return the handler of a list method: its pages have the entries of the contract, verbatim.
 
     Args:
-        method: The method.
         kind: The kind of the entries.
         fit: Returns the entries for the capabilities of a client, if they make a difference.
     """
-    member, key = KINDS[kind].member, KINDS[kind].key
+    member, key, method = KINDS[kind].member, KINDS[kind].key, KINDS[kind].listed
 
     async def handler(self: Feature, params: Page, ctx: Context) -> Any:
         page = jsonrpc.plain(self.result(method, {member: []}))
@@ -273,7 +270,7 @@ def _tools_for(capabilities: Mapping[str, Any], tools: list[Entry]) -> list[Entr
 class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
-    list_tools: ListHandler = lists("tools/list", "tool", _tools_for)
+    list_tools: ListHandler = lists("tool", _tools_for)
 
     def tasks_of(self, name: str, ctx: Context) -> ToolTask | None:
         """Return the way a tool runs as a task, or None if it never does, or is not offered to the sender."""

@@ -77,7 +77,7 @@ def _reporting(feature: Feature, handler: BoundHandler, call: Call, code: int = 
 class Prompts(Feature):
     """Answers `prompts/list` and `prompts/get`."""
 
-    list_prompts: ListHandler = lists("prompts/list", "prompt")
+    list_prompts: ListHandler = lists("prompt")
 
     async def get_prompt(self, params: Named, ctx: Context) -> Any:
         """Return the messages of a prompt.
@@ -107,8 +107,8 @@ class Prompts(Feature):
 class Resources(Feature):
     """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
 
-    list_resources: ListHandler = lists("resources/list", "resource")
-    list_resource_templates: ListHandler = lists("resources/templates/list", "template")
+    list_resources: ListHandler = lists("resource")
+    list_resource_templates: ListHandler = lists("template")
 
     async def read_resource(self, params: Addressed, ctx: Context) -> Any:
         """Read a resource of the contract, else one of the most specific template that matches.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
+
+from pydantic.alias_generators import to_snake
 
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.logs import log
@@ -33,28 +35,13 @@ async def _read(ctx: Context) -> Any:
     return await ctx.state.read_resource(ctx.call.name)
 
 
-class _Forwarded(NamedTuple):
-    """The way in which entries of a kind are listed and answered.
-
-    Attributes:
-        capability: The capability of the server.
-        iterate: The method of a client that lists the entries.
-        input: The type of the arguments.
-        answer: Answers a call with the client, which is the state of the proxy.
-    """
-
-    capability: str
-    iterate: str
-    input: TypeForm
-    answer: Callable[..., Awaitable[Any]]
-
-
-_FORWARDED: Mapping[Kind, _Forwarded] = {
-    "tool": _Forwarded("tools", "iter_tools", dict[str, Any], _call),
-    "prompt": _Forwarded("prompts", "iter_prompts", dict[str, str], _get),
-    "resource": _Forwarded("resources", "iter_resources", None, _read),
-    "template": _Forwarded("resources", "iter_resource_templates", None, _read),
+_FORWARDED: Mapping[Kind, tuple[TypeForm, Callable[..., Awaitable[Any]]]] = {
+    "tool": (dict[str, Any], _call),
+    "prompt": (dict[str, str], _get),
+    "resource": (None, _read),
+    "template": (None, _read),
 }
+"""Kind -> the type of the arguments, and the function that answers calls with the client, the state of the proxy."""
 
 
 class _Proxy(App):
@@ -81,19 +68,20 @@ class _Proxy(App):
 
     async def _fill(self, client: Any) -> None:
         declared = client.link.negotiated.declared["server"]
-        for kind, way in _FORWARDED.items():
-            if not is_declared(declared, way.capability):
+        for kind, place in KINDS.items():
+            if not is_declared(declared, place.capability):
                 continue
+            input, answer = _FORWARDED[kind]
             of_another_connection = {handler.spec.name for handler in self._contract.handlers[kind].values()}
-            with self._leaving_out(f"the rest of {KINDS[kind].member}"):
-                async for item in getattr(client, way.iterate)():
+            with self._leaving_out(f"the rest of {place.member}"):
+                async for item in getattr(client, f"iter_{to_snake(place.member)}")():
                     entry: Entry = jsonrpc.plain(item)
-                    name = entry[KINDS[kind].key]
+                    name = entry[place.key]
                     with self._leaving_out(f"the {kind} {name!r}"):
                         if "\ufffd" in name:  # the server knows another name
                             raise ValueError("its name has half of a character; correct the name in the server")
                         if name not in of_another_connection:
-                            self.add_entry(kind, entry, way.answer, input=way.input, at_start=True)
+                            self.add_entry(kind, entry, answer, input=input, at_start=True)
 
     @contextmanager
     def _leaving_out(self, part: str) -> Generator[None]:

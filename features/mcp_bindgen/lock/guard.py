@@ -8,25 +8,28 @@ async with client.connected("npx -y weather") as client:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio
+from pydantic.alias_generators import to_snake
 
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
 from mcp_bindgen.drift.changes import Change, Fact, Verdict, change_of_server, changes
 from mcp_bindgen.drift.snapshot import NO_INFO, Snapshot, digest
 from mcp_bindgen.runtime.logs import harmless, log
-from mcp_bindgen.runtime.model.base import fields_of
-from mcp_bindgen.runtime.protocol.methods import Method, RequestMethod
-from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.session.client import Client
 
 from .document import Lock
 
 C = TypeVar("C", bound=Client)
+
+_LISTED: Mapping[str, Kind] = {place.listed: kind for kind, place in KINDS.items()}
+_USED: Mapping[str, Kind] = {place.used: kind for kind, place in KINDS.items() if kind != "template"}
+"""Requests that list entries, and requests that name one in their params, each with the kind of the entries."""
 
 _MAX_REPORTED = 50
 """Maximum number of names that are logged because the lock does not have them."""
@@ -116,11 +119,10 @@ class Guard:
             self.check_server(client.wire_revision, client.server_info, client.instructions)
         elif not self._of_server.is_open:
             raise self._error(self._of_server)
-        lists, uses = _requests(client.dispatcher.revision)
-        if (kind := lists.get(method.name)) is not None:
+        if (kind := _LISTED.get(method.name)) is not None:
             announced = client.changes
             return await self._open_entries(kind, await send(), announced)
-        if (kind := uses.get(method.name)) is not None:
+        if (kind := _USED.get(method.name)) is not None:
             await self._admit(client, kind, str(params.uri if kind == "resource" else params.name))
         return await send()
 
@@ -144,9 +146,7 @@ class Guard:
     async def _list(self, client: Client, kind: Kind) -> None:
         """Ask for all pages of a list; `request` compares them."""
         self._changes = {key: one for key, one in self._changes.items() if key[0] != kind}
-        revision = client.dispatcher.revision
-        name = next(name for name, one in _requests(revision)[0].items() if one == kind)
-        await client.relearn(revision.request(name))
+        await client.relearn(client.dispatcher.revision.request(KINDS[kind].listed))
 
     def _is_outdated(self, client: Client, kind: Kind, name: str) -> bool:
         """Return whether an entry must be compared before its use."""
@@ -154,8 +154,7 @@ class Guard:
 
     async def _open_entries(self, kind: Kind, answer: Any, announced: int) -> Any:
         """Return the result of a list with the entries that agree with the lock."""
-        member = _attribute(kind)
-        key = {"uriTemplate": "uri_template"}.get(KINDS[kind].key, KINDS[kind].key)
+        member, key = to_snake(KINDS[kind].member), to_snake(KINDS[kind].key)
         locked = self._locked.entries[kind]
         listed = [(getattr(item, key), item) for item in getattr(answer, member)]
         found = {name: (item, item.model_dump()) for name, item in reversed(listed) if name in locked}
@@ -199,30 +198,6 @@ class Guard:
         return NotAsLocked(self._server, change, fix)
 
 
-@cache
-def _requests(revision: Revision) -> tuple[Mapping[str, Kind], Mapping[str, Kind]]:
-    """Return the requests that list entries, and the requests that use an entry, each with the kind of the entries.
-
-    A use needs the same capability as the list, and has the key of the entry among its params.
-    """
-    asked = {name: method for name, method in revision.methods.items() if isinstance(method, RequestMethod)}
-    kinds: Mapping[str | None, Kind] = {_attribute(kind): kind for kind in KINDS}
-    lists: dict[str, Kind] = {name: kinds[method.items] for name, method in asked.items() if method.items in kinds}
-    uses: dict[str, Kind] = {
-        name: kind
-        for listing, kind in lists.items()
-        for name, method in asked.items()
-        if name not in lists
-        and method.capabilities == asked[listing].capabilities
-        and KINDS[kind].key in fields_of(method.params)
-    }
-    return lists, uses
-
-
 def _added(kind: Kind, name: str) -> Change:
     added = Fact(Verdict.COMPATIBLE, f"{kind}-added", "the lock does not have it")
     return Change(kind, name, [added], is_new=True)
-
-
-def _attribute(kind: Kind) -> str:
-    return {"template": "resource_templates"}.get(kind, KINDS[kind].member)
