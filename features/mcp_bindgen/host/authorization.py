@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields, replace
@@ -27,29 +28,10 @@ if TYPE_CHECKING:
     from mcp_bindgen.auth.store import Key, Store
 
 
-_ALWAYS = ("issuer", "scopes", "dpop", "omitResource", "ignoreFinalSlash")
-_MEMBERS = {
-    "oauth": ("clientId", "clientSecret", "clientMetadataUrl", "redirectUri", *_ALWAYS, "assumePkce"),
-    "client_credentials": ("clientId", "clientSecret", "privateKey", *_ALWAYS),
-    "workload_identity": ("token", "tokenFile", "clientId", "clientSecret", *_ALWAYS),
-    "enterprise_managed": (
-        *("token", "tokenFile", "tokenType", "provider", "providerClientId", "providerClientSecret"),
-        *("clientId", "clientSecret", "privateKey", *_ALWAYS),
-    ),
-    "bearer": ("token", "tokenFile"),
-}
-"""Type -> its other members."""
-
-_NEEDED = {
-    "client_credentials": ("clientId", "issuer"),
-    "workload_identity": ("issuer",),
-    "enterprise_managed": ("provider", "providerClientId", "clientId", "issuer"),
-}
-_EITHER = {
-    "client_credentials": ("clientSecret", "privateKey"),
-    **dict.fromkeys(("workload_identity", "enterprise_managed", "bearer"), ("token", "tokenFile")),
-}
-"""Type -> two members, of which exactly one is required."""
+_TYPES: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
+    Path(__file__).with_name("authorization_types.toml").read_text("utf-8")
+)
+"""The types of `AuthSettings` and their members."""
 
 _MAX_TOKEN_FILE_BYTES = 64 * 1024
 
@@ -107,21 +89,20 @@ class AuthSettings:
             ValueError: A member is unknown, missing or invalid; the message names the member and no value.
         """
         kind: Any = value.get("type", "oauth")
-        if not isinstance(kind, str) or kind not in _MEMBERS:
-            raise ValueError(f'"type" must be one of {", ".join(_MEMBERS)}')
+        if not isinstance(kind, str) or kind not in _TYPES:
+            raise ValueError(f'"type" must be one of {", ".join(_TYPES)}')
+        members, either = _TYPES[kind]["members"], _TYPES[kind].get("either", ())
         for member in value:
-            if member not in ("type", *_MEMBERS[kind]):
-                known = ", ".join(_MEMBERS[kind])
-                raise ValueError(f"{member!r} is no setting of the type {kind}; there are {known}")
+            if member not in ("type", *members):
+                raise ValueError(f"{member!r} is no setting of the type {kind}; there are {', '.join(members)}")
         names = {one.name: wire_name(one.name) for one in fields(cls)}
         found: dict[str, Any] = {name: _checked(wire, value) for name, wire in names.items() if wire in value}
         found["type"] = kind
-        for member in _NEEDED.get(kind, ()):
+        for member in _TYPES[kind].get("needed", ()):
             if member not in value:
                 raise ValueError(f'the type {kind} needs "{member}"')
-        if kind in _EITHER and sum(member in value for member in _EITHER[kind]) != 1:
-            first, second = _EITHER[kind]
-            raise ValueError(f'the type {kind} needs either "{first}" or "{second}"')
+        if either and sum(member in value for member in either) != 1:
+            raise ValueError(f'the type {kind} needs either "{either[0]}" or "{either[1]}"')
         settings = cls(**found)
         settings._check()
         return settings
@@ -129,7 +110,7 @@ class AuthSettings:
     def written(self) -> dict[str, Any]:
         """Return the settings as a JSON object that `read` takes."""
         found = {wire_name(one.name): getattr(self, one.name) for one in fields(self)}
-        known = {name: found[name] for name in ("type", *_MEMBERS[self.type])}
+        known = {name: found[name] for name in ("type", *_TYPES[self.type]["members"])}
         return {name: [*value] if name == "scopes" else value for name, value in known.items() if value is not None}
 
     def _check(self) -> None:
