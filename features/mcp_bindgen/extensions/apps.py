@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 from typing_extensions import TypedDict, Unpack
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -28,12 +28,7 @@ Permission: TypeAlias = Literal["camera", "microphone", "geolocation", "clipboar
 T = TypeVar("T")
 
 _ORIGIN = re.compile(r"(?:https?|wss?)://(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]{1,5})?")
-_FEATURES: Mapping[str, str] = {
-    "camera": "camera",
-    "microphone": "microphone",
-    "geolocation": "geolocation",
-    "clipboardWrite": "clipboard-write",
-}
+_FEATURES: Mapping[str, str] = {one: to_snake(one).replace("_", "-") for one in get_args(Permission)}
 """Permission -> the feature of the browser's Permissions Policy."""
 
 _OPTIONS = ("connect_domains", "resource_domains", "frame_domains", "base_uri_domains")
