@@ -1,2 +1,2 @@
 from .gateway import Gateway as Gateway
-from .gateway import GatewayOptions as GatewayOptions
+from .upstream import GatewayOptions as GatewayOptions

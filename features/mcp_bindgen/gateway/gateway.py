@@ -9,13 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, ClassVar, Protocol, TypedDict, Unpack, cast
+from typing import Any, ClassVar, Protocol, Unpack, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.app.optional_features import Addressed
-from mcp_bindgen.app.overrides import HasOverrides, OverriddenTools, Overrides, read_overrides
+from mcp_bindgen.app.overrides import HasOverrides, OverriddenTools, read_overrides
 from mcp_bindgen.app.proxies import check_shared
 from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.bridging import missed
@@ -39,10 +39,10 @@ from mcp_bindgen.runtime.session.endpoint import Endpoint, Servers
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
-from mcp_bindgen.runtime.session.targets import Address, Auth, Served, Target
+from mcp_bindgen.runtime.session.targets import Address, Served, Target
 
 from .calls import ParkedCalls, RelayContext, RelayedCall
-from .upstream import Connections, Offer, Sender, Upstream
+from .upstream import Connections, GatewayOptions, Offer, Sender, Upstream
 
 _OWN = frozenset({methods.INITIALIZE, methods.DISCOVER, methods.LISTEN, methods.PING})
 """Requests that the runtime answers."""
@@ -358,30 +358,6 @@ _HANDLERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
 """Requests that leave state in the connection."""
 
 
-class GatewayOptions(TypedDict, total=False):
-    """Options of a gateway.
-
-    Attributes:
-        headers: HTTP headers for a server at a URL.
-        auth: Authorizes requests to a URL. Tokens of clients are never passed on.
-        timeout: Seconds that connecting to the server may take, 60 by default.
-        max_connections: Maximum number of connections to the server, 100 by default; of one principal with a token a
-            quarter of it.
-        idle_seconds: Seconds after which a connection for requests without a session ends, 300 by default.
-        isolated: True to use a connection for one request only, if the request has no session. By default later
-            requests of the same principal use it, too; requests without token count as one principal.
-        tools: Name of a tool -> its changes for clients, as for `App.mount`; by default those in the entry of a file.
-    """
-
-    headers: Mapping[str, str]
-    auth: Auth | None
-    timeout: float
-    max_connections: int
-    idle_seconds: float
-    isolated: bool
-    tools: Overrides
-
-
 class Gateway(InProcess):
     """Server of all revisions in front of any server: `run(Gateway("npx -y @example/server"))`.
 
@@ -443,15 +419,7 @@ class Gateway(InProcess):
         found = relay(offer)
         found.info = offer.bindings.types.Implementation.model_validate(offer.info) if offer.info else None
         found.instructions, found.tools = offer.instructions, self._tools
-        found.connect = partial(
-            Connections,
-            self._place,
-            offer,
-            timeout=self._options.get("timeout", TIMEOUT),
-            limit=self._options.get("max_connections", 100),
-            idle_seconds=self._options.get("idle_seconds", 300.0),
-            is_isolated=self._options.get("isolated", False),
-        )
+        found.connect = partial(Connections, self._place, offer, self._options)
         return Servers(found)
 
     def losses(self, revisions: Sequence[str] | None = None) -> Mapping[str, Sequence[str]]:

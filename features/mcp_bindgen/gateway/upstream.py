@@ -8,14 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from pydantic import BaseModel
 
+from mcp_bindgen.app.overrides import Overrides
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
+from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
@@ -29,7 +31,7 @@ from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
-from mcp_bindgen.runtime.session.targets import Address
+from mcp_bindgen.runtime.session.targets import Address, Auth
 
 from .calls import Question, RelayContext, RelayedCall
 
@@ -452,6 +454,30 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
     return handler
 
 
+class GatewayOptions(TypedDict, total=False):
+    """Options of a gateway.
+
+    Attributes:
+        headers: HTTP headers for a server at a URL.
+        auth: Authorizes requests to a URL. Tokens of clients are never passed on.
+        timeout: Seconds that connecting to the server may take, 60 by default.
+        max_connections: Maximum number of connections to the server, 100 by default; of one principal with a token a
+            quarter of it.
+        idle_seconds: Seconds after which a connection for requests without a session ends, 300 by default.
+        isolated: True to use a connection for one request only, if the request has no session. By default later
+            requests of the same principal use it, too; requests without token count as one principal.
+        tools: Name of a tool -> its changes for clients, as for `App.mount`; by default those in the entry of a file.
+    """
+
+    headers: Mapping[str, str]
+    auth: Auth | None
+    timeout: float
+    max_connections: int
+    idle_seconds: float
+    isolated: bool
+    tools: Overrides
+
+
 _SWEEP_SECONDS = 15.0
 _PARTS = 4
 """Parts of the connections, of which a principal has one."""
@@ -468,28 +494,24 @@ class Connections:
     Attributes:
         place: Address of the server.
         offer: The offer of the server.
+        options: Options of the gateway.
         tasks: Task group for the connections.
-        timeout: Seconds that connecting may take.
-        limit: Maximum number of connections.
-        idle_seconds: Seconds after which an unused connection ends.
-        is_isolated: True to use each borrowed connection for one request only.
     """
 
     place: Address
     offer: Offer
+    options: GatewayOptions
     tasks: TaskGroup
-    timeout: float
-    limit: int
-    idle_seconds: float
-    is_isolated: bool
 
     def __post_init__(self) -> None:
+        self._limit = self.options.get("max_connections", 100)
+        self._idle_seconds = self.options.get("idle_seconds", 300.0)
         self._of_links: dict[int, Upstream] = {}
         self._borrowed: set[Upstream] = set()
         self._idle: dict[Upstream, tuple[str, float]] = {}
 
     def _open(self, sender: Sender) -> Upstream:
-        return Upstream(self.place, self.offer, sender, self.tasks, self.timeout)
+        return Upstream(self.place, self.offer, sender, self.tasks, self.options.get("timeout", TIMEOUT))
 
     def of_link(self, link: object) -> Upstream | None:
         """Return the connection of a session or subscription, or None."""
@@ -524,7 +546,7 @@ class Connections:
     def give_back(self, upstream: Upstream) -> None:
         """Keep a borrowed connection for later requests of its principal."""
         self._borrowed.discard(upstream)
-        if self.is_isolated or not upstream.is_alive:
+        if self.options.get("isolated") or not upstream.is_alive:
             upstream.stop()
         else:
             self._idle[upstream] = _key(upstream.sender), anyio.current_time()
@@ -533,12 +555,12 @@ class Connections:
         """End the oldest idle connection if there are too many, or too many of a principal."""
         used = [*self._of_links.values(), *self._borrowed, *self._idle]
         own = [one for one in used if one.sender.principal == principal]
-        is_over = principal is not None and len(own) >= max(1, self.limit // _PARTS)
-        if not is_over and len(used) < self.limit:
+        is_over = principal is not None and len(own) >= max(1, self._limit // _PARTS)
+        if not is_over and len(used) < self._limit:
             return
         oldest = next((one for one in self._idle if not is_over or one in own), None)
         if oldest is None:
-            count, whose = (len(own), " of this user") if is_over else (self.limit, "")
+            count, whose = (len(own), " of this user") if is_over else (self._limit, "")
             raise errors.TooManyRequests(f"Gateway: {count} connections{whose} to the server are in use")
         del self._idle[oldest]
         oldest.stop()
@@ -546,9 +568,9 @@ class Connections:
     async def sweep(self, also: Callable[[], None]) -> None:
         """End unused connections from time to time, and call `also`."""
         while True:
-            await anyio.sleep(min(_SWEEP_SECONDS, self.idle_seconds))
+            await anyio.sleep(min(_SWEEP_SECONDS, self._idle_seconds))
             also()
-            limit = anyio.current_time() - self.idle_seconds
+            limit = anyio.current_time() - self._idle_seconds
             for one in [one for one, (_, since) in self._idle.items() if since < limit]:
                 del self._idle[one]
                 one.stop()
