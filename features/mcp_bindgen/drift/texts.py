@@ -20,6 +20,9 @@ from .snapshot import Snapshot
 Text: TypeAlias = tuple[str, str]
 """Place in the entry, such as `inputSchema.city.description`, and the text, as JSON unless it is a string."""
 
+TextChange: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
+"""Place, old texts and new texts."""
+
 _MEDIA_TYPE = re.compile(
     r"(?:application|audio|font|image|message|model|multipart|text|video)/[A-Za-z0-9.+-]{1,80}"
     r"(?:; ?(?:charset|profile|version)=[A-Za-z0-9.-]{1,20})?"
@@ -57,14 +60,24 @@ def texts(kind: Kind, entry: Entry) -> Iterator[Text]:
                 yield member, _written(lasting)
 
 
-def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[str], list[str]]]:
+def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[TextChange]:
     """Return the places with different texts, each with the old and the new texts that the other side lacks."""
     before, after = Counter(texts(kind, old)), Counter(texts(kind, new))
     before = Counter({text: after[text] if text[0] in _NAMES else count for text, count in before.items()})
+    return _differences(before, after)
+
+
+def server_texts(old: Snapshot, new: Snapshot) -> list[TextChange]:
+    """Return the changed texts of a server."""
+    before, after = (Counter(texts_of_server(one.info, one.instructions).items()) for one in (old, new))
+    return _differences(before, after)
+
+
+def _differences(before: Counter[Text], after: Counter[Text]) -> list[TextChange]:
     gone, come = before - after, after - before
     places = dict.fromkeys(place for place, _ in (*gone, *come))
 
-    def at(place: str, side: Counter[tuple[str, str]]) -> list[str]:
+    def at(place: str, side: Counter[Text]) -> list[str]:
         return [text for one, text in side.elements() if one == place]
 
     return [(place, at(place, gone), at(place, come)) for place in places]
@@ -135,17 +148,3 @@ def texts_of_server(info: Mapping[str, Any], instructions: str | None) -> dict[s
     """Return the texts of a server by place; name and version are its identity."""
     found = {f"serverInfo.{key}": _written(one) for key, one in info.items() if key not in ("name", "version")}
     return found if instructions is None else {**found, "instructions": instructions}
-
-
-TextChange: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
-"""Place, old texts and new texts."""
-
-
-def server_texts(old: Snapshot, new: Snapshot) -> list[TextChange]:
-    """Return the changed texts of a server."""
-    before, after = (texts_of_server(one.info, one.instructions) for one in (old, new))
-    return [
-        (place, [before[place]] if place in before else [], [after[place]] if place in after else [])
-        for place in dict.fromkeys([*before, *after])
-        if before.get(place) != after.get(place)
-    ]
