@@ -93,7 +93,7 @@ def _alternatives(node: object) -> int:
     return sum(map(_alternatives, node)) if is_array(node) else 0
 
 
-def without_common(sender: object, other: object, receiver: object) -> tuple[Any, Any, Any]:
+def without_common(sender: object, other: object, receiver: object) -> Sequence[Any]:
     """Return three schemas without the members and items that `sender` and `other` share, which need no proof.
 
     A proof gets smaller, and does not fail for common parts that no proof can decide, such as recursive ones. The
@@ -101,34 +101,29 @@ def without_common(sender: object, other: object, receiver: object) -> tuple[Any
     """
     roots = Targets(sender), Targets(other)
 
-    def shortened(*nodes: Any) -> tuple[Any, ...]:
-        if not all(map(is_object, nodes)):
-            return nodes
-        found = [dict(node) for node in nodes]
+    def differing(sides: Sequence[Any]) -> Sequence[Any]:
+        return (True,) * 3 if same_schema(sides[0], sides[1], roots) else shortened(sides)
+
+    def shortened(sides: Sequence[Any]) -> Sequence[Any]:
+        if not all(map(is_object, sides)):
+            return sides
+        found = [dict(side) for side in sides]
         for keyword in ("properties", "items"):
-            parts = [node.get(keyword) for node in nodes]
+            parts: Sequence[Any] = [side.get(keyword) for side in sides]
             if not all(map(is_object, parts)):
                 continue
-            if keyword == "items" and any("prefixItems" in node for node in nodes):
-                continue  # they may be items of other places
-            if keyword == "items":
-                edited_parts: Sequence[Any] = (
-                    (True,) * 3 if same_schema(parts[0], parts[1], roots) else shortened(*parts)
-                )
-            else:
-                sides: list[dict[str, Any]] = [dict(part) for part in parts]
-                for name in sides[0].keys() & sides[1].keys() & sides[2].keys():
-                    below = [side[name] for side in sides]
-                    is_same = same_schema(below[0], below[1], roots)
-                    for side, one in zip(sides, (True,) * 3 if is_same else shortened(*below), strict=True):
-                        side[name] = one
-                edited_parts = sides
-            for one, part in zip(found, edited_parts, strict=True):
-                one[keyword] = part
-        return tuple(found)
+            if keyword == "properties":
+                parts = [dict(part) for part in parts]
+                for name in parts[0].keys() & parts[1].keys() & parts[2].keys():
+                    for part, one in zip(parts, differing([part[name] for part in parts]), strict=True):
+                        part[name] = one
+            elif not any("prefixItems" in side for side in sides):  # else they may be items of other places
+                parts = differing(parts)
+            for side, part in zip(found, parts, strict=True):
+                side[keyword] = part
+        return found
 
-    first, second, third = shortened(sender, other, receiver)
-    return first, second, third
+    return shortened((sender, other, receiver))
 
 
 def same_schema(
