@@ -33,7 +33,7 @@ from mcp_bindgen.runtime.session.server import Server
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .context import Context, Layer, Middleware, entered
 from .errors import BadFunction
-from .features import UPDATED, ArgumentErrors, Lifespan
+from .features import UPDATED, ArgumentErrors, Lifespan, Settings
 from .functions import Function, FunctionHandler
 from .handlers import TASK_MARK, BoundContract, BoundHandler, HandlerSpec, mounted, prefixed, renamed
 from .serving import ContractServers, InProcess
@@ -136,7 +136,7 @@ if TYPE_CHECKING:
         """Options of an app: see `EntryOptions` and `AppOptions`."""
 
 
-class App(InProcess):
+class App(InProcess, Settings):
     """A server of functions, in every revision: `@app.tool`, `@app.resource("note://{id}")`, `@app.prompt`.
 
     Functions are `def` (run in a thread) or `async def`, and may take the context, `ctx: Context`, and dependencies,
@@ -208,11 +208,8 @@ class App(InProcess):
         self.document: Entry = self._contract.catalog.document
         self.dynamic: frozenset[Dynamic] = frozenset(dynamic)
         self.revisions: Sequence[ModuleType] | None = revisions
-        self.tasks: Tasks | None = tasks
-        self.argument_errors: ArgumentErrors | None = argument_errors
-        self.hide_errors: bool | None = hide_errors
-        self.hide_forbidden: bool | None = hide_forbidden
-        self.page_size: int | None = page_size
+        self.tasks, self.argument_errors, self.page_size = tasks, argument_errors, page_size
+        self.hide_errors, self.hide_forbidden = hide_errors, hide_forbidden
         if page_size is not None and page_size < 1:
             raise ValueError(f"page_size is {page_size}; a page has at least one entry")
         self._lifespan = lifespan
@@ -729,11 +726,9 @@ class App(InProcess):
         self._contract.has_conditions = any(app._conditions for app in (self, *self.contained()))
         given = self.revisions
         known = [*installed_revisions().values()] if given is None else [facts_of(one.REVISION) for one in given]
-        info, instructions = self.document["serverInfo"], self.document.get("instructions")
-        name, doc = info["name"], instructions or f"Serve `{info['name']}`."
-        self._served = found = ContractServers(
-            self._contract, self, known, lambda: self._running(found), name, doc, info, instructions
-        )
+        name = self.document["serverInfo"]["name"]
+        doc = self.document.get("instructions") or f"Serve `{name}`."
+        self._served = found = ContractServers(self._contract, self, known, lambda: self._running(found), name, doc)
         found.routes = [
             route._replace(path=prefix + route.path, state=partial(found.states.get, app))
             for app, prefix in self._placed()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -18,16 +18,12 @@ from mcp_bindgen.runtime.protocol.routing import asynchronous
 from mcp_bindgen.runtime.session import context
 
 from .catalog import KINDS, Catalog, Entry, Kind
-from .features import ArgumentErrors, tool_result
+from .features import Settings, tool_result
 from .functions import Function, FunctionHandler
 from .handlers import BoundContract, BoundHandler, HandlerSpec, key_of
 from .optional_features import Completion, from_enum
 from .serving import ContractServers, InProcess
 from .values import MOST_STEPS, TypeForm
-
-if TYPE_CHECKING:
-    from mcp_bindgen.extensions.tasks.service import Tasks
-
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -92,7 +88,7 @@ def missing_method(kind: type, name: str) -> str:
     return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
 
 
-class Contract(InProcess, ABC):
+class Contract(InProcess, Settings, ABC):
     """The base of a server's contract: a method for each tool, prompt and resource, in every revision.
 
     A generated class derives from it; subclass that class, write its methods, and `run(Yours())`.
@@ -116,13 +112,6 @@ class Contract(InProcess, ABC):
 
     catalog: ClassVar[Catalog]
     revisions: ClassVar[tuple[ModuleType, ...]]
-    info: Mapping[str, Any] | None = None
-    instructions: str | None = None
-    argument_errors: ArgumentErrors | None = None
-    tasks: Tasks | None = None
-    hide_errors: bool | None = None
-    hide_forbidden: bool | None = None
-    page_size: int | None = None
     validation_steps: int = MOST_STEPS
 
     def __new__(cls, *arguments: object, **named: object) -> Self:
@@ -156,12 +145,8 @@ class Contract(InProcess, ABC):
         contract = _bound_contract(self, self.catalog, self.validation_steps)
         if type(self).complete is not Contract.complete:
             contract.complete = asynchronous(self.complete)
-        document, kind = self.catalog.document, type(self)
-        info = self.info or document.get("serverInfo") or {"name": kind.__name__, "version": "0"}
-        instructions = document.get("instructions") if self.instructions is None else self.instructions
-        name, doc = kind.__name__, kind.__doc__
         known = [facts_of(package.REVISION) for package in self.revisions]
-        return ContractServers(contract, self, known, self.lifespan, name, doc, info, instructions)
+        return ContractServers(contract, self, known, self.lifespan, type(self).__name__, type(self).__doc__)
 
 
 def _bound_contract(owner: object, catalog: Catalog, validation_steps: int) -> BoundContract:

@@ -75,14 +75,16 @@ class Named(Protocol):
     arguments: Mapping[str, Any] | None
 
 
-class Settings(Protocol):
+class Settings:
     """The settings of a contract's servers; see `Contract` and `App`."""
 
-    argument_errors: ArgumentErrors | None
-    hide_errors: bool | None
-    hide_forbidden: bool | None
-    page_size: int | None
-    tasks: Tasks | None
+    info: Mapping[str, Any] | None = None
+    instructions: str | None = None
+    argument_errors: ArgumentErrors | None = None
+    hide_errors: bool | None = None
+    hide_forbidden: bool | None = None
+    page_size: int | None = None
+    tasks: Tasks | None = None
 
 
 class Feature(Server):

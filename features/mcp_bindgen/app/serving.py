@@ -72,8 +72,6 @@ class ContractServers:
         running: Starts and stops the resources that the servers share.
         name: The name of the servers' classes.
         doc: The description of the servers in `--help`.
-        info: The servers' `Implementation` in wire form.
-        instructions: Advice to models on the use of the servers.
 
     Attributes:
         made: Revision -> server, of the servers that were needed so far.
@@ -93,14 +91,15 @@ class ContractServers:
         running: Lifespan,
         name: str,
         doc: str | None,
-        info: Mapping[str, Any],
-        instructions: str | None,
     ) -> None:
+        document = contract.catalog.document
         self.made: dict[str, Feature] = {}
         self.states: dict[Any, Any] = {}
         self.features: tuple[type[Feature], ...] = features_of(contract)
         self._contract, self._settings, self._running = contract, settings, running
-        self._name, self._doc, self._info, self._instructions = name, doc, info, instructions
+        self._name, self._doc = name, doc
+        self._info = settings.info or document.get("serverInfo") or {"name": name, "version": "0"}
+        self._instructions = document.get("instructions") if settings.instructions is None else settings.instructions
         self._known = {one.name: one for one in sorted(known, key=lambda one: one.rank)}
         self._notifier: ChangeNotifier | None = None
         self._packages = [one.package for one in self._known.values()]
