@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from anyio import to_thread
 
+import mcp_bindgen.auth as oauth  # its classes load when they are used
 from mcp_bindgen.http.client.authorization import Attempt, Authorizer
 from mcp_bindgen.runtime.extras import NotInstalled
 from mcp_bindgen.runtime.model.base import wire_name
@@ -22,9 +23,8 @@ from mcp_bindgen.runtime.protocol.transport import AskUser
 from mcp_bindgen.runtime.session.targets import Auth
 
 if TYPE_CHECKING:
-    from mcp_bindgen.auth.client.clients import KnownClient
     from mcp_bindgen.auth.client.login import Login, Redirect
-    from mcp_bindgen.auth.client.tokens import Options, ServerQuirks
+    from mcp_bindgen.auth.client.tokens import Options
     from mcp_bindgen.auth.store import Key, Store
 
 
@@ -160,46 +160,40 @@ class AuthSettings:
         except ValueError as error:
             raise AuthorizationError(str(error)) from None
 
-    def quirks(self) -> Mapping[str, ServerQuirks]:
+    def quirks(self) -> Mapping[str, oauth.ServerQuirks]:
         """Return the departures of the issuer; needs the extra `auth`."""
-        from mcp_bindgen.auth.client.tokens import ServerQuirks
-
-        found = ServerQuirks(self.omit_resource, self.assume_pkce, self.ignore_final_slash)
+        found = oauth.ServerQuirks(self.omit_resource, self.assume_pkce, self.ignore_final_slash)
         return {} if self.issuer is None else {self.issuer: found}
 
     def _auth(self, login: Login | None, store: Store | None) -> Auth:
-        from mcp_bindgen.auth.client.login import Browser, Headless
-        from mcp_bindgen.auth.client.machines import Bearer
-        from mcp_bindgen.auth.client.oauth import OAuth
-
         if self.type == "bearer":
-            return Bearer(self.token or self._token)
+            return oauth.Bearer(self.token or self._token)
         options: Options = {"scopes": self.scopes, "dpop": self.dpop, "quirks": self.quirks()}
         client = self._client()
         if self.type != "oauth":
             return self._machine(client, options)
         host, port, path = self.place()
-        if self.redirect_uri is not None and isinstance(login, Browser | Headless):
+        if self.redirect_uri is not None and isinstance(login, oauth.Browser | oauth.Headless):
             login = replace(login, port=port, path=path, host=host)
         options["store"] = store
         known = () if self.client_id is None else client
-        auth = OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
+        auth = oauth.OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
         if self.issuer is not None:
             auth.issuers = frozenset([self.issuer])  # also of a client that registers itself
         return auth
 
-    def _machine(self, client: KnownClient, options: Options) -> Auth:
+    def _machine(self, client: oauth.KnownClient, options: Options) -> Auth:
         """Return what authorizes the requests of a program."""
-        from mcp_bindgen.auth.client.machines import ClientCredentials, EnterpriseManaged, WorkloadIdentity
         from mcp_bindgen.auth.client.tokens import ID_TOKEN
 
         if self.type == "client_credentials":
-            return ClientCredentials(client, **options)
+            return oauth.ClientCredentials(client, **options)
         token = self.token or self._token
         if self.type == "workload_identity":
-            return WorkloadIdentity(token, client, **options)
+            return oauth.WorkloadIdentity(token, client, **options)
         provider, there = self.provider or "", self._known(self.provider_client_id, self.provider_client_secret)
-        return EnterpriseManaged(token, provider, there, client, token_type=self.token_type or ID_TOKEN, **options)
+        kind = self.token_type or ID_TOKEN
+        return oauth.EnterpriseManaged(token, provider, there, client, token_type=kind, **options)
 
     async def _token(self) -> str:
         """Return the token in the file; raise `AuthorizationError` if it cannot be read."""
@@ -221,21 +215,17 @@ class AuthSettings:
             why = "there is no such user"
         raise AuthorizationError(f"the token cannot be read from {self.token_file}: {why}")
 
-    def _client(self) -> KnownClient:
-        from mcp_bindgen.auth.client.machines import PrivateKeyJwt
-
+    def _client(self) -> oauth.KnownClient:
         if self.private_key is not None:
-            return PrivateKeyJwt(self.client_id or "", self.issuer, self.redirect_uri, self.private_key)
+            return oauth.PrivateKeyJwt(self.client_id or "", self.issuer, self.redirect_uri, self.private_key)
         return self._known(self.client_id, self.client_secret, self.issuer, self.redirect_uri)
 
     def _known(
         self, id_: str | None, secret: str | None, issuer: str | None = None, redirect_uri: str | None = None
-    ) -> KnownClient:
-        from mcp_bindgen.auth.client.clients import ClientSecret, KnownClient
-
+    ) -> oauth.KnownClient:
         if secret is None:
-            return KnownClient(id_ or "", issuer, redirect_uri)
-        return ClientSecret(id_ or "", issuer, redirect_uri, secret)
+            return oauth.KnownClient(id_ or "", issuer, redirect_uri)
+        return oauth.ClientSecret(id_ or "", issuer, redirect_uri, secret)
 
 
 def _checked(member: str, value: Mapping[str, Any]) -> Any:
