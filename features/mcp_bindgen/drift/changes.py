@@ -34,6 +34,9 @@ _CHANGED_MEANING = frozenset({"unevaluatedItems", "$recursiveRef", "$recursiveAn
 _EXCLUSIVE = frozenset({"oneOf", "unevaluatedProperties"})
 """Keywords by which a schema may refuse a value because a part of the schema was restricted."""
 
+Pair: TypeAlias = tuple[Kind, str, Entry, Entry]
+"""Kind, name, old entry and new entry."""
+
 Part: TypeAlias = Literal["arguments", "result"]
 
 
@@ -174,19 +177,16 @@ _REASONS: Mapping[tuple[Part, Verdict], str] = {
 }
 
 
-def compare(
-    old: Snapshot, new: Snapshot, callers: Callers, *, isolated: bool = False, search: Search | None = None
-) -> list[Change]:
+def compare(old: Snapshot, new: Snapshot, callers: Callers, *, search: Search | None = None) -> list[Change]:
     """Return the changes of a server and its entries, the worst first; entries that are the same are left out.
 
     Args:
         old: The contract that the callers know.
         new: The contract of the server.
         callers: Profile of the callers.
-        isolated: True to prove in another process, within a time limit; for servers without a review.
         search: Search for values that prove breaks; without one, schemas are never breaking.
     """
-    pairs: list[tuple[Kind, str, Entry, Entry]] = []
+    pairs: list[Pair] = []
     found = [change_of_server(old, new)]
     for kind in KINDS:
         ours, theirs = old.entries[kind], new.entries[kind]
@@ -195,18 +195,21 @@ def compare(
         found += (Change(kind, name, removed) for name in ours if name not in theirs)
         found += (Change(kind, name, added, is_new=True) for name in theirs if name not in ours)
         pairs.extend((kind, name, entry, theirs[name]) for name, entry in ours.items() if name in theirs)
-    found += changes(pairs, callers, isolated=isolated, search=search)
+    found += changes(pairs, callers, search=search)
     return sorted((one for one in found if one.verdict or one.texts), key=lambda one: -one.verdict)
 
 
 def changes(
-    pairs: Sequence[tuple[Kind, str, Entry, Entry]],
-    callers: Callers,
-    *,
-    isolated: bool = False,
-    search: Search | None = None,
+    pairs: Sequence[Pair], callers: Callers, *, isolated: bool = False, search: Search | None = None
 ) -> list[Change]:
-    """Return a change for each pair of entries: kind, name, old entry, new entry; other arguments as of `compare`."""
+    """Return a change for each pair of entries.
+
+    Args:
+        pairs: The pairs.
+        callers: Profile of the callers.
+        isolated: True to prove in another process, within a time limit; for servers without a review.
+        search: See `compare`.
+    """
     drifts = [_change(*pair) for pair in pairs]
     asked = [one for found in drifts for one in found.relations]
     related = iter(relate(asked, callers, isolated=isolated, search=search))
@@ -216,13 +219,11 @@ def changes(
 def relate(
     relations: Sequence[Relation], callers: Callers, *, isolated: bool = False, search: Search | None = None
 ) -> list[Relation]:
-    """Return relations with their verdicts; the arguments are as of `compare`."""
+    """Return relations with their verdicts; the arguments are as of `changes`."""
     require("comparing schemas", "jsonschema_rs", extra="app")
     stated = [_Stated.of(one, callers) for one in relations]
-    asked = [one.questions() for one in stated]
-    answers = iter(prove([question for questions in asked for question in questions], isolated=isolated))
-    judged = zip(stated, asked, strict=True)
-    return [one.judged([next(answers) for _ in questions], search) for one, questions in judged]
+    answers = iter(prove([question for one in stated for question in one.questions], isolated=isolated))
+    return [one.judged([next(answers) for _ in one.questions], search) for one in stated]
 
 
 @dataclass(frozen=True)
@@ -232,57 +233,47 @@ class _Stated:
     Attributes:
         relation: The relation.
         problem: Reason why the schemas cannot be compared; empty if they can.
-        old: What is sent by the old schema.
-        new: What is sent by the new schema.
+        sent: What is sent.
         accepted: What the receiver accepts.
         stated: What the sender may send by its original schema.
+        questions: Pairs of schemas to prove: the receiver accepts all that is sent; what is sent by the schema of the
+            other side includes it, and is included in it.
         is_restricted: True if the receiver accepts all that would be sent by its own schema.
-        has_formats: True if formats are conditions of proofs.
+        has_same_hints: True if both schemas have the same hints.
     """
 
     relation: Relation
     problem: str = ""
-    old: Any = None
-    new: Any = None
+    sent: Any = None
     accepted: Any = None
     stated: Any = None
+    questions: Sequence[tuple[Any, Any]] = ()
     is_restricted: bool = False
-    has_formats: bool = False
+    has_same_hints: bool = False
 
     @classmethod
     def of(cls, relation: Relation, callers: Callers) -> _Stated:
         is_call = relation.part == "arguments"
-        sender, receiver = relation.schemas
-        drafts = {draft(relation.old), draft(relation.new)}
+        drafts = {draft(one) for one in relation.schemas}
         try:
             if any(Complexity(one).exceeds(MOST_STEPS) for one in relation.schemas):
                 return cls(relation, "the schemas are too complex")
             if len(drafts) > 1 and _CHANGED_MEANING & {word for node in objects([*relation.schemas]) for word in node}:
                 return cls(relation, "their dialects differ")
-            old, new = (sent(one, callers, is_call=is_call) for one in (relation.old, relation.new))
+            sender, receiver = relation.schemas
+            ours, theirs = (sent(one, callers, is_call=is_call) for one in (sender, receiver))
             accepted = original(receiver) if is_call else read(receiver, callers)
             stated = limited(sender, callers)
             is_restricted = not any(_EXCLUSIVE & node.keys() for node in objects(receiver))
+            has_same_hints = _hints(ours) == _hints(theirs)
         except Unsupported as error:
             return cls(relation, str(error))
         except RecursionError:
             return cls(relation, "the schemas are nested too deeply")
-        return cls(relation, "", old, new, accepted, stated, is_restricted, callers.formats)
-
-    @property
-    def sent(self) -> Any:
-        """Schema of the sent values."""
-        return self.old if self.relation.part == "arguments" else self.new
-
-    def questions(self) -> list[tuple[Any, Any]]:
-        """Return the pairs of schemas to prove."""
-        if self.problem:
-            return []
-        is_call = self.relation.part == "arguments"
-        sides = [self.sent, self.new if is_call else self.old, self.accepted]
-        stated = with_formats(*sides) if self.has_formats else sides
-        sender, other, accepted = without_common(*stated) if self.is_restricted else stated
-        return [(sender, accepted), (sender, other), (other, sender)]
+        sides = with_formats(ours, theirs, accepted) if callers.formats else (ours, theirs, accepted)
+        one, other, whole = without_common(*sides) if is_restricted else sides
+        questions = [(one, whole), (one, other), (other, one)]
+        return cls(relation, "", ours, accepted, stated, questions, is_restricted, has_same_hints)
 
     def is_proven(self, answers: Sequence[Answer]) -> bool:
         """Return whether the receiver accepts all that is sent."""
@@ -294,7 +285,7 @@ class _Stated:
         """Return the relation with its verdict."""
         verdict, witness = Verdict.UNPROVEN, None
         if self.is_proven(answers):
-            is_same = all(one is Answer.YES for one in answers[1:]) and _hints(self.old) == _hints(self.new)
+            is_same = self.has_same_hints and all(one is Answer.YES for one in answers[1:])
             verdict = Verdict.NOTATION if is_same else Verdict.COMPATIBLE
         elif answers and search is not None and (witness := search(self.sent, self.accepted, self.stated)):
             verdict = Verdict.BREAKING

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import anyio
 from pydantic.alias_generators import to_snake
 
-from mcp_bindgen.app.catalog import KINDS, Entry, Kind
-from mcp_bindgen.drift.changes import Change, Fact, Verdict, change_of_server, changes
+from mcp_bindgen.app.catalog import KINDS, Kind
+from mcp_bindgen.drift.changes import Change, Fact, Pair, Verdict, change_of_server, changes
 from mcp_bindgen.drift.snapshot import NO_INFO, Snapshot, digest
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.protocol.methods import Method
@@ -158,7 +158,7 @@ class Guard:
         locked = self._locked.entries[kind]
         listed = [(getattr(item, key), item) for item in getattr(answer, member)]
         found = {name: (item, item.model_dump()) for name, item in reversed(listed) if name in locked}
-        due: list[tuple[Kind, str, Entry, Entry]] = []
+        due: list[Pair] = []
         for name, (_, live) in found.items():
             seen = self._known.get((kind, name))
             if seen is not None and seen[0] == digest(live):
