@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -183,15 +183,8 @@ class SharedStore:
         self._is_new = True
         self._message_id = self._broadcast_id = b"0"
         self._is_warned = False
-        constants = {
-            "EVENTS": limits.events,
-            "BYTES": limits.size,
-            "OWN_BYTES": limits.size_of_principal,
-            "ALL_BYTES": limits.all_size,
-            "MAILBOX": limits.messages_of_principal,
-            "SESSION": SESSION_BYTES,
-            "MESSAGE": MESSAGE_BYTES,
-        }
+        constants = {name.upper(): limit for name, limit in asdict(limits).items()}
+        constants |= {"SESSION_BYTES": SESSION_BYTES, "MESSAGE_BYTES": MESSAGE_BYTES}
         scripts = read_scripts(Path(__file__).with_name("scripts"), constants)
         self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
         self._redis, self._try = self._connection.redis, self._connection.attempt

@@ -84,9 +84,9 @@ local function schedule(who, key, ttl) -- check after a time whether a session h
   end
 end
 local function send(worker, kind, ...) -- a message to a worker; false if too many bytes of the account wait there
-  local who, q, bytes = account(), P .. 'q:' .. worker, MESSAGE
+  local who, q, bytes = account(), P .. 'q:' .. worker, MESSAGE_BYTES
   for _, field in ipairs({...}) do bytes = bytes + #tostring(field) end
-  if increase(q, who, bytes) > MAILBOX then
+  if increase(q, who, bytes) > MESSAGES_OF_PRINCIPAL then
     increase(q, who, -bytes)
     return false
   end
@@ -172,7 +172,7 @@ end
 local function room(who, bytes) -- evict events of this principal, or of the one with the most bytes
   local work, rank = WORK, 0
   while work > 0 do
-    local own, all = counted_bytes(who) + bytes - OWN_BYTES, counted_bytes('*') + bytes - ALL_BYTES
+    local own, all = counted_bytes(who) + bytes - SIZE_OF_PRINCIPAL, counted_bytes('*') + bytes - ALL_SIZE
     if own <= 0 and all <= 0 then return true end
     local most = own > 0 and who or call('ZREVRANGE', COUNTED, rank, rank)[1]
     if not most then return false end
@@ -189,7 +189,7 @@ end
 local function shrink() -- drop the oldest events of the session beyond its limits
   local who, all = account(), call('XLEN', L)
   local count = all
-  while count > 1 and (count > EVENTS or (whole(call('HGET', S, 'size')) or 0) > BYTES) do
+  while count > 1 and (count > EVENTS or (whole(call('HGET', S, 'size')) or 0) > SIZE) do
     drop(who, id)
     count = count - 1
   end

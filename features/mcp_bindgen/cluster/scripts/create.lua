@@ -18,10 +18,10 @@ if most > 0 and call('HLEN', own) >= most then
     id, S = mine, P .. 's:' .. mine
   end
 end
-if not room(who, SESSION) then return -2 end
+if not room(who, SESSION_BYTES) then return -2 end
 call('HSET', S, 'needs', ARGV[4], 'epoch', 0, 'version', 0, 'broadcast', n, 'w:0', me, 'idle', ARGV[5], 'who', who,
   'begun', now())
-charge(who, id, SESSION)
+charge(who, id, SESSION_BYTES)
 schedule(who, id, tonumber(ARGV[5]))
 touch()
 return n
