@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, 
 
 from typing_extensions import TypedDict, Unpack
 
-from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol.access import Identity
-from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.protocol.routing import Returns, asynchronous, did_you_mean, place_of
 from mcp_bindgen.runtime.session.server import Server
 
@@ -207,9 +205,8 @@ class App(InProcess, Settings):
         self._contract = BoundContract(Catalog.of({"serverInfo": info, **advice, **empty}), validation_steps, announces)
         self.document: Entry = self._contract.catalog.document
         self.dynamic: frozenset[Dynamic] = frozenset(dynamic)
-        self.revisions: Sequence[ModuleType] | None = revisions
-        self.tasks, self.argument_errors, self.page_size = tasks, argument_errors, page_size
-        self.hide_errors, self.hide_forbidden = hide_errors, hide_forbidden
+        self.revisions, self.tasks, self.page_size = revisions, tasks, page_size
+        self.argument_errors, self.hide_errors, self.hide_forbidden = argument_errors, hide_errors, hide_forbidden
         if page_size is not None and page_size < 1:
             raise ValueError(f"page_size is {page_size}; a page has at least one entry")
         self._lifespan = lifespan
@@ -724,11 +721,9 @@ class App(InProcess, Settings):
         if any(app._completes for app in (self, *self.contained())):
             self._contract.complete = self._complete
         self._contract.has_conditions = any(app._conditions for app in (self, *self.contained()))
-        given = self.revisions
-        known = [*installed_revisions().values()] if given is None else [facts_of(one.REVISION) for one in given]
         name = self.document["serverInfo"]["name"]
         doc = self.document.get("instructions") or f"Serve `{name}`."
-        self._served = found = ContractServers(self._contract, self, known, lambda: self._running(found), name, doc)
+        self._served = found = ContractServers(self._contract, self, lambda: self._running(found), name, doc)
         found.routes = [
             route._replace(path=prefix + route.path, state=partial(found.states.get, app))
             for app, prefix in self._placed()

@@ -7,13 +7,11 @@ from abc import ABC
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
-from types import ModuleType
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.revision import facts_of
 from mcp_bindgen.runtime.protocol.routing import asynchronous
 from mcp_bindgen.runtime.session import context
 
@@ -95,7 +93,7 @@ class Contract(InProcess, Settings, ABC):
 
     Attributes:
         catalog: The entries of the contract.
-        revisions: The bindings of the revisions in which it is served.
+        revisions: The bindings of the revisions in which it is served; `None` for all that are installed.
         info: The server's `Implementation` in wire form; `None` for that in the contract.
         instructions: Advice to models on the use of the server; `None` for that in the contract.
         argument_errors: The response to a call with invalid arguments: an error of the protocol (-32602), or a result
@@ -111,7 +109,6 @@ class Contract(InProcess, Settings, ABC):
     """
 
     catalog: ClassVar[Catalog]
-    revisions: ClassVar[tuple[ModuleType, ...]]
     validation_steps: int = MOST_STEPS
 
     def __new__(cls, *arguments: object, **named: object) -> Self:
@@ -145,8 +142,7 @@ class Contract(InProcess, Settings, ABC):
         contract = _bound_contract(self, self.catalog, self.validation_steps)
         if type(self).complete is not Contract.complete:
             contract.complete = asynchronous(self.complete)
-        known = [facts_of(package.REVISION) for package in self.revisions]
-        return ContractServers(contract, self, known, self.lifespan, type(self).__name__, type(self).__doc__)
+        return ContractServers(contract, self, self.lifespan, type(self).__name__, type(self).__doc__)
 
 
 def _bound_contract(owner: object, catalog: Catalog, validation_steps: int) -> BoundContract:

@@ -78,6 +78,7 @@ class Named(Protocol):
 class Settings:
     """The settings of a contract's servers; see `Contract` and `App`."""
 
+    revisions: Sequence[ModuleType] | None = None
     info: Mapping[str, Any] | None = None
     instructions: str | None = None
     argument_errors: ArgumentErrors | None = None

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mcp_bindgen.runtime.bindings import installed_revisions
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.model.base import wire_fields
-from mcp_bindgen.runtime.protocol.revision import KnownRevision
+from mcp_bindgen.runtime.protocol.revision import KnownRevision, facts_of
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.endpoint import serve
 from mcp_bindgen.runtime.session.server import Server
@@ -68,7 +68,6 @@ class ContractServers:
     Args:
         contract: The contract and its handlers.
         settings: The settings of the servers.
-        known: The revisions.
         running: Starts and stops the resources that the servers share.
         name: The name of the servers' classes.
         doc: The description of the servers in `--help`.
@@ -84,13 +83,7 @@ class ContractServers:
     routes: Sequence[WebRoute] = ()
 
     def __init__(
-        self,
-        contract: BoundContract,
-        settings: Settings,
-        known: Sequence[KnownRevision],
-        running: Lifespan,
-        name: str,
-        doc: str | None,
+        self, contract: BoundContract, settings: Settings, running: Lifespan, name: str, doc: str | None
     ) -> None:
         document = contract.catalog.document
         self.made: dict[str, Feature] = {}
@@ -100,6 +93,8 @@ class ContractServers:
         self._name, self._doc = name, doc
         self._info = settings.info or document.get("serverInfo") or {"name": name, "version": "0"}
         self._instructions = document.get("instructions") if settings.instructions is None else settings.instructions
+        given = settings.revisions
+        known = installed_revisions().values() if given is None else [facts_of(one.REVISION) for one in given]
         self._known = {one.name: one for one in sorted(known, key=lambda one: one.rank)}
         self._notifier: ChangeNotifier | None = None
         self._packages = [one.package for one in self._known.values()]
