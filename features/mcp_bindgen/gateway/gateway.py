@@ -23,6 +23,7 @@ from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
 from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
+from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.connecting import address as address_of
 from mcp_bindgen.runtime.model.base import Model, optional
@@ -82,14 +83,13 @@ class Relay(KeepsHandlers, Server):
     async def lifespan(self) -> AsyncGenerator[None]:
         """Connect to the server while clients are served."""
         self.parked = ParkedCalls(self.max_parked, self.parked_seconds)
-        async with anyio.create_task_group() as self._tasks:
+        async with background_tasks() as self._tasks:
             self.upstreams = self.connect(self._tasks)
             self._tasks.start_soon(self.upstreams.sweep, self.parked.expire)
             try:
                 yield
             finally:
                 self.upstreams.stop()
-                self._tasks.cancel_scope.cancel()
 
     def extra_capabilities(self) -> Mapping[str, Any]:
         """Return the capabilities of the server, without extensions that need more than the core's messages."""

@@ -33,6 +33,7 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 import mcp_bindgen.lock as locks  # its classes need the validator, and load when they are used
+from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.connecting import ConnectTimeout, connect
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
@@ -280,26 +281,22 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
         """Start all servers at once, and stop them at the end; wait for the start unless in the background."""
-        raised: Exception | None = None
         self._failures.clear()
-        async with anyio.create_task_group() as self._tasks:
-            try:
-                async with anyio.create_task_group() as starting:
-                    for name, value in self._given.items():
-                        if self._admit(name, value):
-                            tasks = self._tasks if self._background else starting
-                            tasks.start_soon(self._start, name, self._servers[name])
-                yield self
-            except Exception as error:  # the task group would wrap it in a group of exceptions
-                raised = error
-            finally:
-                self._servers = {}
-                self._tasks.cancel_scope.cancel()
-        self._tasks, self._clients = None, {}
-        for watcher in self._watchers:
-            watcher.close()
-        if raised is not None:
-            raise raised
+        try:
+            async with background_tasks() as self._tasks:
+                try:
+                    async with anyio.create_task_group() as starting:
+                        for name, value in self._given.items():
+                            if self._admit(name, value):
+                                tasks = self._tasks if self._background else starting
+                                tasks.start_soon(self._start, name, self._servers[name])
+                    yield self
+                finally:
+                    self._servers = {}
+        finally:
+            self._tasks, self._clients = None, {}
+            for watcher in self._watchers:
+                watcher.close()
 
     def _admit(self, name: str, value: object) -> bool:
         """Take in a server; return whether it is to be started."""
