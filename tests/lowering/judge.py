@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.lowering import Lowered, Profile, Verdict, lower
-from mcp_bindgen.lowering.profiles import violations
+from mcp_bindgen.lowering.profiles import refused_at
 from mcp_bindgen.runtime.model.json_types import json_key
 from tests.harness.json_instances import Instances
 
@@ -45,8 +45,8 @@ def judged(tool: dict[str, Any], profile: Profile, rng: random.Random, count: in
         if not lowered.reasons[-1].pointer:
             yield Fault("a refusal without pointer", name, profile.name, tool)
         return
-    for violation in violations(lowered.schema, profile):
-        yield Fault(f"violation at {violation.pointer}: {violation.problem}", name, profile.name, lowered.schema)
+    if (place := refused_at(lowered.schema, profile)) is not None:
+        yield Fault(f"the profile refuses {place}", name, profile.name, lowered.schema)
     source = jsonschema_rs.validator_for(tool["inputSchema"], offline=True)
     target = jsonschema_rs.validator_for(lowered.schema, offline=True)
     arguments, documents = Instances(tool["inputSchema"], rng), Instances(lowered.schema, rng)

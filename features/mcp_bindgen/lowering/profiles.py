@@ -193,14 +193,6 @@ _REQUIRABLE = {"object": "properties", "array": "items"}
 _LINKED = ("$ref", "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor")
 
 
-@dataclass(frozen=True)
-class Violation:
-    """A place that a profile refuses: its pointer in the schema, and the problem."""
-
-    pointer: str
-    problem: str
-
-
 def missing(node: Schema, profile: Profile) -> list[str]:
     """Return the keywords that a schema must have for its type, and has not."""
     types = node.get("type")
@@ -220,58 +212,49 @@ def is_free_of_references(schema: Json) -> bool:
     return all(word not in node for _, node in nodes(schema) for word in _LINKED)
 
 
-def violations(schema: Json, profile: Profile, *, root: bool = True) -> Iterator[Violation]:
-    """Yield the places of a schema that a profile refuses, without its limits of size."""
+def refused_at(schema: Json, profile: Profile, *, root: bool = True) -> str | None:
+    """Return the pointer of the first place of a schema that a profile refuses, without its limits of size, or None."""
     if isinstance(schema, bool) and not profile.untyped:
-        yield Violation("", "a boolean schema is not allowed")
+        return ""
     for pointer, node in nodes(schema):
-        at_root = root and not pointer
-        yield from (Violation(pointer, problem) for problem in _problems(node, profile, at_root))
+        if not _is_accepted(node, profile, root=root and not pointer):
+            return pointer
         for keyword, place, part in () if profile.untyped else subschemas(node, pointer):
             if isinstance(part, bool) and keyword != "additionalProperties":
-                yield Violation(place, "a boolean schema is not allowed")
+                return place
+    return None
 
 
-def _problems(node: Schema, profile: Profile, root: bool) -> Iterator[str]:
-    if "*" not in profile.keywords or profile.refuses:
-        yield from (f"{word} is not allowed" for word in node if not profile.takes(word))
-    if root:
-        yield from (f"{word} is not allowed at the root" for word in sorted(node.keys() & profile.root_refuses))
-        if node.get("type") != "object":
-            yield "the root is no object"
-    yield from (f"{word} must stand alone" for word in node.keys() & profile.alone if len(node) > 1)
+def _is_accepted(node: Schema, profile: Profile, *, root: bool) -> bool:
+    """Return whether a profile accepts a schema, regardless of its subschemas."""
     types = node.get("type")
-    if types is None and not profile.untyped and node.keys().isdisjoint({"anyOf", "$ref"}):
-        yield "a type is missing"
-    if is_array(types) and not profile.type_arrays:
-        yield "an array of types is not allowed"
-    if not profile.null and "null" in (types, *(types if is_array(types) else ())):
-        yield "null is not allowed"
-    if "object" in (types if is_array(types) else [types]):
-        yield from _object_problems(node, profile, root)
-    yield from (f"{word} are missing" for word in missing(node, profile))
+    listed = types if is_array(types) else [types]
     values = node.get("enum", [node["const"]] if "const" in node else [])
-    if profile.only_strings_enumerated and not all(isinstance(value, str) and value for value in values):
-        yield "only non-empty strings can be enumerated"
-    if profile.closed_objects and any((is_object(value) or is_array(value)) for value in values):
-        yield "only scalars can be enumerated"
-    if "format" in node and not profile.takes_format(str(node["format"])):
-        yield f"the format {node['format']} is not allowed"
-    if "pattern" in node and not profile.takes_pattern(str(node["pattern"])):
-        yield "the pattern has constructs that are not allowed"
-    if profile.max_min_items is not None and node.get("minItems", 0) > profile.max_min_items:
-        yield f"minItems is above {profile.max_min_items}"
+    return (
+        (("*" in profile.keywords and not profile.refuses) or all(map(profile.takes, node)))
+        and not (root and (types != "object" or node.keys() & profile.root_refuses))
+        and not (len(node) > 1 and node.keys() & profile.alone)
+        and (profile.untyped or types is not None or not node.keys().isdisjoint({"anyOf", "$ref"}))
+        and (profile.type_arrays or not is_array(types))
+        and (profile.null or "null" not in listed)
+        and ("object" not in listed or _is_accepted_object(node, profile, root=root))
+        and not missing(node, profile)
+        and not (profile.only_strings_enumerated and not all(isinstance(value, str) and value for value in values))
+        and not (profile.closed_objects and any(is_object(value) or is_array(value) for value in values))
+        and ("format" not in node or profile.takes_format(str(node["format"])))
+        and ("pattern" not in node or profile.takes_pattern(str(node["pattern"])))
+        and (profile.max_min_items is None or node.get("minItems", 0) <= profile.max_min_items)
+    )
 
 
-def _object_problems(node: Schema, profile: Profile, root: bool) -> Iterator[str]:
+def _is_accepted_object(node: Schema, profile: Profile, *, root: bool) -> bool:
     names = node.get("properties", {}).keys()
-    if profile.closed_objects and node.get("additionalProperties") is not False:
-        yield "additionalProperties is not false"
-    if profile.all_required and names != set(node.get("required", ())):
-        yield "not all properties are required"
-    if not profile.empty_objects and not root and not names:
-        yield "an object has no properties"
-    yield from (f"the name {name!r} is not allowed" for name in names if not profile.takes_member(name, root=root))
+    return (
+        (not profile.closed_objects or node.get("additionalProperties") is False)
+        and (not profile.all_required or names == set(node.get("required", ())))
+        and (profile.empty_objects or root or bool(names))
+        and all(profile.takes_member(name, root=root) for name in names)
+    )
 
 
 def excesses(schema: Schema, profile: Profile) -> Iterator[str]:

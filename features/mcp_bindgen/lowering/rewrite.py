@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.model.json_types import ABSENT, distinct, is_object, js
 
 from . import codecs
 from .codecs import IDENTITY, Codec, Json
-from .profiles import Profile, is_free_of_references, violations
+from .profiles import Profile, is_free_of_references, refused_at
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
 from .shapes import FORMATS, Alternative, Conj, Document, Located, Schema, Shape, is_of
@@ -108,7 +108,7 @@ class Rewriter:
         return found
 
     def _conforms(self, schema: Json, *, root: bool = False) -> bool:
-        if next(violations(schema, self.profile, root=root), None) is not None:
+        if refused_at(schema, self.profile, root=root) is not None:
             return False
         return is_free_of_references(schema) or (root and self.profile.recursion)
 
