@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.lazy import require
 from mcp_bindgen.runtime.model.json_types import is_object
 
 from .callers import Callers
-from .inclusion import Answer, prove, with_formats, without_common
+from .inclusion import prove, with_formats, without_common
 from .restriction import Unsupported, limited, original, read, sent
 from .snapshot import Snapshot, digest
 from .texts import TextChange, changed_texts, server_texts
@@ -275,17 +275,11 @@ class _Stated:
         questions = [(one, whole), (one, other), (other, one)]
         return cls(relation, "", ours, accepted, stated, questions, is_restricted, has_same_hints)
 
-    def is_proven(self, answers: Sequence[Answer]) -> bool:
-        """Return whether the receiver accepts all that is sent."""
-        if not answers or answers[0] is Answer.YES:
-            return bool(answers)
-        return self.is_restricted and answers[1] is Answer.YES
-
-    def judged(self, answers: Sequence[Answer], search: Search | None) -> Relation:
-        """Return the relation with its verdict."""
+    def judged(self, answers: Sequence[bool], search: Search | None) -> Relation:
+        """Return the relation with its verdict, given an answer to each question."""
         verdict, witness = Verdict.UNPROVEN, None
-        if self.is_proven(answers):
-            is_same = self.has_same_hints and all(one is Answer.YES for one in answers[1:])
+        if answers and (answers[0] or (self.is_restricted and answers[1])):
+            is_same = self.has_same_hints and all(answers[1:])
             verdict = Verdict.NOTATION if is_same else Verdict.COMPATIBLE
         elif answers and search is not None and (witness := search(self.sent, self.accepted, self.stated)):
             verdict = Verdict.BREAKING

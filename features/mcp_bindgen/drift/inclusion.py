@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -27,6 +26,7 @@ _MAX_ALTERNATIVES = 20
 _MAX_FORMAT_CHARACTERS = 1_000_000
 """Maximum number of characters that constants add to the schemas, to express formats."""
 
+_PROVEN = "yes"
 _PROVE = """
 import json, sys, jsonschema_rs
 for pair in json.load(sys.stdin):
@@ -38,16 +38,8 @@ for pair in json.load(sys.stdin):
 """
 
 
-class Answer(Enum):
-    """Answer to a question about two schemas."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-
-
-def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[Answer]:
-    """Return for each pair of schemas in 2020-12 whether the second one accepts all values of the first one.
+def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[bool]:
+    """Return for each pair of schemas in 2020-12 if it is proven that the second one accepts all values of the first.
 
     Args:
         pairs: The schemas.
@@ -60,18 +52,18 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[A
     return [next(later) if is_apart else _proof(*pair) for pair, is_apart in zip(pairs, apart, strict=True)]
 
 
-def _proof(sender: Any, receiver: Any) -> Answer:
+def _proof(sender: Any, receiver: Any) -> bool:
     import jsonschema_rs  # takes time to load
 
     try:
         one, other = (jsonschema_rs.canonicalize(schema, offline=True) for schema in (sender, receiver))
-        return Answer(str(other.covers(one).value))
+        return str(other.covers(one).value) == _PROVEN
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
-        return Answer.UNKNOWN
+        return False
 
 
-def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
-    """Return the answers of another process; a pair without an answer in time is unknown."""
+def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+    """Return the answers of another process; a pair without an answer in time is not proven."""
     words = [sys.executable, "-I", "-c", _PROVE]
     try:
         output = subprocess.run(  # noqa: S603 - the interpreter of this process
@@ -81,8 +73,8 @@ def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
         output = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
     except (OSError, ValueError, RecursionError):
         output = ""
-    answers = [Answer(line) for line in output.split("\n")[:-1]]
-    return [*answers[: len(pairs)], *[Answer.UNKNOWN] * (len(pairs) - len(answers))]
+    answers = [line == _PROVEN for line in output.split("\n")[:-1]]
+    return [*answers[: len(pairs)], *[False] * (len(pairs) - len(answers))]
 
 
 def _alternatives(node: object) -> int:
