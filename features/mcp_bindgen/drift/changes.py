@@ -177,13 +177,16 @@ _REASONS: Mapping[tuple[Part, Verdict], str] = {
 }
 
 
-def compare(old: Snapshot, new: Snapshot, callers: Callers, *, search: Search | None = None) -> list[Change]:
+def compare(
+    old: Snapshot, new: Snapshot, callers: Callers, *, isolated: bool = False, search: Search | None = None
+) -> list[Change]:
     """Return the changes of a server and its entries, the worst first; entries that are the same are left out.
 
     Args:
         old: The contract that the callers know.
         new: The contract of the server.
         callers: Profile of the callers.
+        isolated: True to prove in another process, within a time limit; for servers without a review.
         search: Search for values that prove breaks; without one, schemas are never breaking.
     """
     pairs: list[Pair] = []
@@ -195,21 +198,14 @@ def compare(old: Snapshot, new: Snapshot, callers: Callers, *, search: Search | 
         found += (Change(kind, name, removed) for name in ours if name not in theirs)
         found += (Change(kind, name, added, is_new=True) for name in theirs if name not in ours)
         pairs.extend((kind, name, entry, theirs[name]) for name, entry in ours.items() if name in theirs)
-    found += changes(pairs, callers, search=search)
+    found += changes(pairs, callers, isolated=isolated, search=search)
     return sorted((one for one in found if one.verdict or one.texts), key=lambda one: -one.verdict)
 
 
 def changes(
     pairs: Sequence[Pair], callers: Callers, *, isolated: bool = False, search: Search | None = None
 ) -> list[Change]:
-    """Return a change for each pair of entries.
-
-    Args:
-        pairs: The pairs.
-        callers: Profile of the callers.
-        isolated: True to prove in another process, within a time limit; for servers without a review.
-        search: See `compare`.
-    """
+    """Return a change for each pair of entries; the other arguments are as of `compare`."""
     drifts = [_change(*pair) for pair in pairs]
     asked = [one for found in drifts for one in found.relations]
     related = iter(relate(asked, callers, isolated=isolated, search=search))
@@ -219,7 +215,7 @@ def changes(
 def relate(
     relations: Sequence[Relation], callers: Callers, *, isolated: bool = False, search: Search | None = None
 ) -> list[Relation]:
-    """Return relations with their verdicts; the arguments are as of `changes`."""
+    """Return relations with their verdicts; the arguments are as of `compare`."""
     require("comparing schemas", "jsonschema_rs", extra="app")
     stated = [_Stated.of(one, callers) for one in relations]
     answers = iter(prove([question for one in stated for question in one.questions], isolated=isolated))
