@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from mcp_bindgen.json_schema.keywords import nodes
 from mcp_bindgen.runtime.lazy import require
@@ -31,14 +33,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "/inputSchema"
 _HASHED = 8
-
-
-class ToolModel(Protocol):
-    """The `Tool` of any revision."""
-
-    def model_dump(self) -> dict[str, Any]:
-        """Return the tool in wire form."""
-        ...
 
 
 class InvalidArguments(ValueError):
@@ -145,7 +139,7 @@ def _as_json(value: Json) -> Any:
     return value
 
 
-def lower(tool: Mapping[str, Any] | ToolModel, profile: Profile | str, *, server: str = "") -> Lowered:
+def lower(tool: Mapping[str, Any] | BaseModel, profile: Profile | str, *, server: str = "") -> Lowered:
     """Return a tool as a profile accepts it.
 
     Args:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
@@ -102,14 +102,6 @@ def transaction(db: sqlite3.Connection) -> Generator[None]:
         yield
 
 
-class Jobs(Protocol):
-    """Database that runs jobs."""
-
-    async def do(self, job: Job[T]) -> T:
-        """Return the result of a job after its commit; an exception of the job rolls its changes back."""
-        ...
-
-
 class SqliteMemory:
     """Database in memory, which lasts as long as this object.
 
@@ -125,7 +117,7 @@ class SqliteMemory:
         weakref.finalize(self, self.db.close)
 
     async def do(self, job: Job[T]) -> T:
-        """Return the result of a job."""
+        """Return the result of a job after its commit; an exception of the job rolls its changes back."""
         with transaction(self.db):
             return job(self.db)
 
@@ -154,7 +146,7 @@ class SqliteThread:
         self._thread.join()
 
     async def do(self, job: Job[T]) -> T:
-        """Return the result of a job.
+        """Return the result of a job after its commit; an exception of the job rolls its changes back.
 
         Raises:
             StoreUnavailable: SQLite fails, for example because the disk is full.

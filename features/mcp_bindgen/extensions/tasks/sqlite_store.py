@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bindgen.sqlite.file import FileFormat, Jobs, SqliteMemory, SqliteThread
+from mcp_bindgen.sqlite.file import FileFormat, SqliteMemory, SqliteThread
 
 from .record import TaskRecord
 from .store import PAGE_SIZE, TaskLimits, Usage, load
@@ -33,11 +33,11 @@ class _TaskStore:
     """Task store in an SQLite database; see `TaskStore`.
 
     Args:
-        jobs: The database.
+        database: The database.
     """
 
-    def __init__(self, jobs: Jobs) -> None:
-        self._do = jobs.do
+    def __init__(self, database: SqliteMemory | SqliteThread) -> None:
+        self._do = database.do
         self._changed = anyio.Event()
 
     async def _change(self, statement: str, *values: object) -> int:
