@@ -22,18 +22,7 @@ class Kind(Enum):
     SCHEMAS = "list of schemas"
     SCHEMA_OR_SCHEMAS = "schema, or list of schemas"
     NAMED = "map of schemas by name"
-    NAMED_OR_NAMES = "map of schemas or lists of names, by name"
-    NAMES_BY_NAME = "map of lists of names, by name"
-    NAMES = "list of names"
-    TYPES = "type, or list of types"
-    NUMBER = "number"
-    NUMBER_OR_BOOLEAN = "number, or boolean"
-    COUNT = "number that is whole and not negative"
-    BOOLEAN = "boolean"
-    BOOLEANS = "map of booleans by name"
-    TEXT = "text"
-    VALUE = "value"
-    VALUES = "list of values"
+    VALUE = "value without schemas"
 
 
 class Place(Enum):
@@ -52,14 +41,12 @@ class Keyword:
         kind: Kind of its value.
         place: Values to which its schemas apply; `None` if it applies none itself.
         since: First draft that defines it: 4, 6, 7, 2019 or 2020.
-        until: Last draft in which it has a meaning.
         is_note: Whether it changes no decision on a value, so that it may stand beside `$ref` in each draft.
     """
 
     kind: Kind
     place: Place | None = None
     since: int = 4
-    until: int = 2020
     is_note: bool = False
 
 
@@ -68,49 +55,35 @@ def _all(words: str, kind: Kind, place: Place | None = None, **more: Any) -> dic
 
 
 KEYWORDS: Mapping[str, Keyword] = {
-    **_all("$id", Kind.TEXT, since=6),
-    **_all("id", Kind.TEXT, until=4),
-    **_all("$ref", Kind.TEXT),
-    **_all("$schema title description", Kind.TEXT, is_note=True),
-    **_all("$comment", Kind.TEXT, since=7, is_note=True),
-    **_all("$anchor", Kind.TEXT, since=2019),
-    **_all("$vocabulary", Kind.BOOLEANS, since=2019),
-    **_all("$dynamicRef $dynamicAnchor", Kind.TEXT, since=2020),
-    **_all("$recursiveRef", Kind.TEXT, since=2019, until=2019),
-    **_all("$recursiveAnchor", Kind.BOOLEAN, since=2019, until=2019),
     **_all("$defs", Kind.NAMED, since=2019, is_note=True),
-    **_all("definitions", Kind.NAMED, until=7, is_note=True),
+    **_all("definitions", Kind.NAMED, is_note=True),
     **_all("allOf anyOf oneOf", Kind.SCHEMAS, Place.SAME),
     **_all("not", Kind.SCHEMA, Place.SAME),
     **_all("if then else", Kind.SCHEMA, Place.SAME, since=7),
     **_all("dependentSchemas", Kind.NAMED, Place.SAME, since=2019),
-    **_all("dependencies", Kind.NAMED_OR_NAMES, Place.SAME, until=7),
+    **_all("dependencies", Kind.NAMED, Place.SAME),  # or lists of names
     **_all("properties patternProperties", Kind.NAMED, Place.MEMBERS),
     **_all("additionalProperties", Kind.SCHEMA, Place.MEMBERS),
     **_all("propertyNames", Kind.SCHEMA, Place.MEMBERS, since=6),
     **_all("unevaluatedProperties", Kind.SCHEMA, Place.MEMBERS, since=2019),
     **_all("items", Kind.SCHEMA_OR_SCHEMAS, Place.ITEMS),
     **_all("prefixItems", Kind.SCHEMAS, Place.ITEMS, since=2020),
-    **_all("additionalItems", Kind.SCHEMA, Place.ITEMS, until=2019),
+    **_all("additionalItems", Kind.SCHEMA, Place.ITEMS),
     **_all("contains", Kind.SCHEMA, Place.ITEMS, since=6),
     **_all("unevaluatedItems", Kind.SCHEMA, Place.ITEMS, since=2019),
     **_all("contentSchema", Kind.SCHEMA, since=2019),
-    **_all("contentEncoding contentMediaType", Kind.TEXT, since=7),
-    **_all("type", Kind.TYPES),
-    **_all("enum", Kind.VALUES),
-    **_all("const", Kind.VALUE, since=6),
-    **_all("default", Kind.VALUE, is_note=True),
-    **_all("examples", Kind.VALUES, since=6, is_note=True),
-    **_all("minimum maximum multipleOf", Kind.NUMBER),
-    **_all("exclusiveMinimum exclusiveMaximum", Kind.NUMBER_OR_BOOLEAN),
-    **_all("minLength maxLength minItems maxItems minProperties maxProperties", Kind.COUNT),
-    **_all("minContains maxContains", Kind.COUNT, since=2019),
-    **_all("uniqueItems", Kind.BOOLEAN),
-    **_all("pattern format", Kind.TEXT),
-    **_all("required", Kind.NAMES),
-    **_all("dependentRequired", Kind.NAMES_BY_NAME, since=2019),
-    **_all("readOnly writeOnly", Kind.BOOLEAN, since=7, is_note=True),
-    **_all("deprecated", Kind.BOOLEAN, since=2019, is_note=True),
+    **_all("id $ref type enum required pattern format uniqueItems", Kind.VALUE),
+    **_all("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf", Kind.VALUE),
+    **_all("minLength maxLength minItems maxItems minProperties maxProperties", Kind.VALUE),
+    **_all("$schema title description default", Kind.VALUE, is_note=True),
+    **_all("$id const", Kind.VALUE, since=6),
+    **_all("examples", Kind.VALUE, since=6, is_note=True),
+    **_all("contentEncoding contentMediaType", Kind.VALUE, since=7),
+    **_all("$comment readOnly writeOnly", Kind.VALUE, since=7, is_note=True),
+    **_all("$anchor $vocabulary $recursiveRef $recursiveAnchor", Kind.VALUE, since=2019),
+    **_all("minContains maxContains dependentRequired", Kind.VALUE, since=2019),
+    **_all("deprecated", Kind.VALUE, since=2019, is_note=True),
+    **_all("$dynamicRef $dynamicAnchor", Kind.VALUE, since=2020),
 }
 """Keyword -> what the drafts say about it."""
 
@@ -119,7 +92,7 @@ def _of(*kinds: Kind) -> frozenset[str]:
     return frozenset(word for word, one in KEYWORDS.items() if one.kind in kinds)
 
 
-NAMED = _of(Kind.NAMED, Kind.NAMED_OR_NAMES)
+NAMED = _of(Kind.NAMED)
 """Keywords with schemas by name."""
 
 _SINGLE = _of(Kind.SCHEMA, Kind.SCHEMA_OR_SCHEMAS)
@@ -128,7 +101,7 @@ _LISTS = _of(Kind.SCHEMAS, Kind.SCHEMA_OR_SCHEMAS)
 NESTING = NAMED | _SINGLE | _LISTS
 """Keywords with subschemas."""
 
-VALUES = frozenset(KEYWORDS) - NESTING
+VALUES = _of(Kind.VALUE)
 """Keywords without subschemas."""
 
 IN_PLACE = frozenset(word for word, one in KEYWORDS.items() if one.place is Place.SAME)
