@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.auth.resource_server.policy import rule_keys
-from mcp_bindgen.http.server.access import operation_targets
+from mcp_bindgen.http.server.access import operations_named
 from mcp_bindgen.runtime.protocol.uris import canonical, followed_key, lineage
 from tests.harness.effort import each
 
@@ -117,5 +117,5 @@ def test_hostile_uris_take_little_time(unit: str) -> None:
 
 @each("odd", [{}, [], 5, None, True])
 def test_names_and_uris_that_are_not_strings_are_ignored(odd: object) -> None:
-    assert operation_targets("tools/call", {"name": odd}) == [("tools/call", None)]
-    assert operation_targets("resources/read", {"name": odd, "uri": odd}) == [("resources/read", None)]
+    assert operations_named("tools/call", {"name": odd}) == [("tools/call", None)]
+    assert operations_named("resources/read", {"name": odd, "uri": odd}) == [("resources/read", None)]

@@ -89,7 +89,7 @@ def operations(method: Method, params: Any) -> list[Operation]:
     """
     if method.name == LISTEN:
         uris = followed_by(params.notifications)
-        subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
+        subscribed = [one for uri in dict.fromkeys(uris) for one in operations_named(SUBSCRIBE, {"uri": uri})]
         return [(method.name, None), *subscribed]
     if method.extension is None or method.named_by is None:
         return operations_named(method.name, params)
@@ -97,31 +97,20 @@ def operations(method: Method, params: Any) -> list[Operation]:
 
 
 def operations_named(method: str, params: object) -> list[Operation]:
-    """Return the operations of a message; it needs the scopes of all of them.
+    """Return the operations of a message: with a name and a URI both, because only one of the two has a meaning.
 
-    A completion asks for the entry that its reference names.
+    A URI is returned in its canonical form, and as it was sent where that differs. A completion asks for the entry that
+    its reference names.
 
     Args:
         method: Its method.
         params: Its params, typed or in wire form.
-    """
-    if method == COMPLETE:
-        return operation_targets(method, params.get("ref") if is_object(params) else optional(params, "ref"))
-    return operation_targets(method, params)
-
-
-def operation_targets(method: str, params: object) -> list[Operation]:
-    """Return the operations of a method: with a name and a URI both, because only one of the two has a meaning.
-
-    A URI is returned in its canonical form, and as it was sent where that differs.
-
-    Args:
-        method: The method.
-        params: Params with the name or the URI, typed or in wire form.
 
     Raises:
         ProtocolError: The URI is too long (-32602).
     """
+    if method == COMPLETE:
+        params = params.get("ref") if is_object(params) else optional(params, "ref")
     name: Any
     uri: Any
     if is_object(params):
