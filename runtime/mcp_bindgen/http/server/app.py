@@ -8,7 +8,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from threading import current_thread, main_thread
 from types import FrameType
@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 import anyio
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bindgen.runtime.log_format import request_fields
 from mcp_bindgen.runtime.logs import log, requests
@@ -27,13 +27,12 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.request_scope import Step
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.stateless import may_state_version, stated_version
-from mcp_bindgen.runtime.session.broadcasts import Workers
 from mcp_bindgen.runtime.session.endpoint import all_served, all_servers, lifespans
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.targets import Provider, Served
+from mcp_bindgen.runtime.session.targets import Provider, Served, WebRoute
 
-from .access import AccessPolicy, HttpEndpoint
-from .call import JSON, TEXT, VERSION, HttpCall
+from .access import AccessPolicy, HttpEndpoint, check
+from .call import JSON, TEXT, VERSION, HttpCall, within
 from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
 from .event_store import EventStore, MemoryEventStore, RemoteStore, StoreUnavailable
 from .intake import Intake
@@ -41,8 +40,8 @@ from .limits import LIMITS, Budgets, HttpLimits
 from .mirrored_headers import mirrored
 from .origin_policy import OriginPolicy
 from .request_log import RequestRecord
-from .routes import CALL, routed
-from .sessions import SESSION, HttpSessions, SessionRegistry, SessionStore, SharedByWorkers
+from .routes import routed
+from .sessions import SESSION, HttpSessions, SessionRegistry, SessionStore, SharedByWorkers, SharedSessions
 from .stateless import Sessionless, StatelessRequests, remembered
 
 knows_stop: ContextVar[bool] = ContextVar("knows_stop", default=False)
@@ -92,6 +91,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 STEPS: Sequence[Step] = (mirrored, remembered)
 """Work around the handlers of messages over HTTP, the outermost first."""
+
+CALL = "mcp_bindgen.call"
+"""Key of the `HttpCall` in the scope of a request."""
 
 _MAX_HEADER_BYTES = 64 * 1024
 _CORS: dict[str, Any] = {
@@ -215,6 +217,7 @@ class AsgiApp(ABC):
         intake: Reads the bodies of requests.
         probes: Answers `/healthz` and `/readyz`.
         requests: Requests in flight that belong to no session.
+        registry: The sessions; `None` without sessions.
         is_leaving: True once `leave` was called.
 
     Raises:
@@ -235,8 +238,10 @@ class AsgiApp(ABC):
         principal: Callable[[Scope], str | None] = authenticated_user,
         auth: AccessPolicy | None = None,
         sessions: bool = True,
-        workers: Workers | None = None,
+        store: EventStore | None = None,
     ) -> None:
+        workers = store.workers() if isinstance(store, SharedByWorkers) else None
+        can_store = store.ready if isinstance(store, RemoteStore) else None
         self._served: list[Served] = all_served(servers)
         self.servers: list[Server] = all_servers(self._served)
         self.limits: HttpLimits = limits
@@ -259,39 +264,66 @@ class AsgiApp(ABC):
         taken = [*paths, HEALTHZ, READYZ, *([] if metadata is None else [metadata])]
         routes = [route for one in self._served for route in one.routes]
         self._paths = frozenset(paths)
-        found = routed(self, routes, taken, has_tokens=auth is not None) if routes else []
+        found = routed(self.guarded, routes, taken, has_tokens=auth is not None) if routes else []
         self._router = Router(found, redirect_slashes=False, default=self._handled) if found else None
-        self.probes: Probes = Probes(lambda: not self.is_leaving)
+        self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
+        self.registry: SessionRegistry | None = None
 
     @abstractmethod
     async def handle(self, call: HttpCall) -> None:
         """Respond to a request; raises `HttpError` to refuse it."""
 
-    def end(self) -> None:
-        """End open streams in good order."""
-        self.endpoint.clients.leave()
-
     def leave(self) -> None:
-        """End open streams in good order; call it when the process is about to stop.
+        """End sessions and open streams in good order; call it when the process is about to stop.
 
         ASGI servers wait for open responses before they end the lifespan, and streams would stay open.
         """
         self.is_leaving = True
-        self.end()
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Return the context in which requests are handled, inside of the lifespans of the servers."""
-        return nullcontext()
+        if self.registry is not None:
+            self.registry.leave()
+        self.endpoint.clients.leave()
 
     async def is_ready(self) -> bool:
         """Return True if the endpoint takes requests, as `/readyz` does."""
         return await self.probes.is_ready()
 
+    def guarded(self, inner: ASGIApp, route: WebRoute) -> ASGIApp:
+        """Return the application of a route, which checks the token of a request and applies the limits."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            call = scope[CALL]
+            if not route.is_public:
+                await self.authenticate(call)
+                asked = [(route.path, None)]
+                check(call.identity, self.endpoint.needed_scopes(None, asked).union(route.scopes), asked)
+                scope["user"] = call.identity
+            budget = self.requests.of(call.principal)
+            budget.take()
+            try:
+                body = [await self.intake.whole(call)]
+                scope["state"] = {**scope.get("state", {}), "lifespan": route.state()}
+
+                async def received() -> Message:
+                    return {"type": "http.request", "body": body.pop()} if body else await receive()
+
+                async def sent(message: Message) -> None:
+                    call.begun = True
+                    try:
+                        await within(self.limits.write_timeout, send(message))  # type: ignore[arg-type]
+                    except TimeoutError:
+                        raise ClientDisconnected from None
+
+                await inner(scope, received, sent)
+            finally:
+                budget.add(-1)
+
+        return answer
+
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; end all open streams and sessions with them."""
         self.is_leaving = self.endpoint.clients.are_leaving = False
-        async with lifespans(self._served), self.running():
+        async with lifespans(self._served), nullcontext() if self.registry is None else self.registry.running():
             try:
                 with leaving_on_stop(self.leave):
                     yield
@@ -417,36 +449,25 @@ class HttpApp(AsgiApp):
     ) -> None:
         if store is not None and not sessions:
             raise ValueError("a store is for sessions: leave it out, or sessions=False")
-        workers = store.workers() if isinstance(store, SharedByWorkers) else None
-        super().__init__(servers, [path], sessions=sessions, workers=workers, **options)
+        super().__init__(servers, [path], sessions=sessions, store=store, **options)
         self._path = path
         endpoint, limits = self.endpoint, self.limits
         served = [dispatcher.revision for dispatcher in endpoint.dispatchers.values()]
         self._stateless = {revision.name.encode(): revision for revision in served if revision.era.is_stateless}
         self._newest = next(iter(self._stateless.values()), None)
         self._is_modern = len(self._stateless) == len(served)
-        can_store = store.ready if isinstance(store, RemoteStore) else None
-        self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
-        self._registry: SessionRegistry | None = None
-        if workers is not None or (sessions and not self._is_modern):
-            self._registry = SessionRegistry(endpoint, workers or SessionStore(store or MemoryEventStore()), limits)
+        workers = endpoint.workers
+        if isinstance(workers, SharedSessions):
+            self.registry = SessionRegistry(endpoint, workers, limits)
+        elif sessions and not self._is_modern:
+            self.registry = SessionRegistry(endpoint, SessionStore(store or MemoryEventStore()), limits)
         self._requester = StatelessRequests(endpoint, self.keep_alive, limits.write_timeout)
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None
-        if not self._is_modern and self._registry is not None:
-            self._sessions = HttpSessions(self._registry, self.intake, self.keep_alive)
+        if not self._is_modern and self.registry is not None:
+            self._sessions = HttpSessions(self.registry, self.intake, self.keep_alive)
         elif not self._is_modern:
             self._sessionless = Sessionless(endpoint, self.keep_alive, limits.write_timeout, self.intake)
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Return the context in which sessions run."""
-        return nullcontext() if self._registry is None else self._registry.running()
-
-    def end(self) -> None:
-        """End sessions and subscriptions in good order."""
-        if self._registry is not None:
-            self._registry.leave()
-        super().end()
 
     async def handle(self, call: HttpCall) -> None:
         """Respond to a request: read the body of a POST once, and give it to the lifecycle of its revision."""

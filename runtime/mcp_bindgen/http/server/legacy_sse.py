@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Unpack
 from urllib.parse import parse_qs
@@ -82,17 +81,9 @@ class SseApp(AsgiApp):
     ) -> None:
         super().__init__(servers, [path, messages], **options)
         self._path, self._messages = path, messages
-        self._registry = SessionRegistry(self.endpoint, SessionStore(None), self.limits, has_one_stream=True)
+        self._sessions = SessionRegistry(self.endpoint, SessionStore(None), self.limits, has_one_stream=True)
+        self.registry = self._sessions
         self._clients: dict[str, _Client] = {}
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Return the context in which sessions run."""
-        return self._registry.running()
-
-    def end(self) -> None:
-        """End all sessions, once their clients have read the messages."""
-        self._registry.leave()
-        super().end()
 
     async def handle(self, call: HttpCall) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
@@ -106,7 +97,7 @@ class SseApp(AsgiApp):
             if method == "GET":
                 await self._serve(call, writer)
             else:
-                self._registry.evictable(call.principal)
+                self._sessions.evictable(call.principal)
                 await writer.open()
             await writer.end()
         elif path == self._messages and method == "POST":
@@ -117,8 +108,8 @@ class SseApp(AsgiApp):
 
     async def _serve(self, call: HttpCall, writer: EventWriter) -> None:
         """Open a stream, and end its session with it."""
-        session = self._registry.new(call.principal)
-        await self._registry.begin(session)
+        session = self._sessions.new(call.principal)
+        await self._sessions.begin(session)
         client = self._clients[session.id] = _Client(session, call.session_expires_at())
         session.requests += 1
         endpoint = f"{call.url_path(self._messages)}?session_id={session.id}"
@@ -131,13 +122,13 @@ class SseApp(AsgiApp):
         finally:
             with anyio.CancelScope(shield=True):
                 await session.kernel.close()
-                await self._registry.end(session)
+                await self._sessions.end(session)
             del self._clients[session.id]
 
     async def _post(self, call: HttpCall) -> None:
         """Take one message."""
         query = parse_qs(call.scope["query_string"].decode("latin-1"))
-        session = await self._registry.find(query.get("session_id", [""])[0], call.principal)
+        session = await self._sessions.find(query.get("session_id", [""])[0], call.principal)
         client = self._clients[session.id]
         if client.turn.statistics().tasks_waiting >= MAX_POSTS:
             raise too_many("too many messages wait in this session")

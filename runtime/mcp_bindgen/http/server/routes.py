@@ -2,76 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeAlias
 
 from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.routing import Match, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from mcp_bindgen.runtime.session.targets import WebRoute
 
-from .access import HttpEndpoint, check
-from .call import HttpCall, within
-from .errors import ClientDisconnected
-from .intake import Intake
-from .limits import Budgets, HttpLimits
-
-CALL = "mcp_bindgen.call"
-"""Key of the `HttpCall` in the scope of a request."""
+Guard: TypeAlias = Callable[[ASGIApp, WebRoute], ASGIApp]
+"""Returns the application of a route with the checks and limits of the endpoint around it."""
 
 
-class Application(Protocol):
-    """The application that has routes: see `AsgiApp`."""
-
-    endpoint: HttpEndpoint
-    intake: Intake
-    limits: HttpLimits
-    requests: Budgets
-
-    async def authenticate(self, call: HttpCall) -> None:
-        """Verify the token of a request."""
-
-
-def _guarded(inner: ASGIApp, owner: Application, route: WebRoute) -> ASGIApp:
-    """Return the application of a route: it checks the token of a request, and applies the limits of `owner`."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        call = scope[CALL]
-        if not route.is_public:
-            await owner.authenticate(call)
-            asked = [(route.path, None)]
-            check(call.identity, owner.endpoint.needed_scopes(None, asked).union(route.scopes), asked)
-            scope["user"] = call.identity
-        budget = owner.requests.of(call.principal)
-        budget.take()
-        try:
-            body = [await owner.intake.whole(call)]
-            scope["state"] = {**scope.get("state", {}), "lifespan": route.state()}
-
-            async def received() -> Message:
-                return {"type": "http.request", "body": body.pop()} if body else await receive()
-
-            async def sent(message: Message) -> None:
-                call.begun = True
-                try:
-                    await within(owner.limits.write_timeout, send(message))  # type: ignore[arg-type]
-                except TimeoutError:
-                    raise ClientDisconnected from None
-
-            await inner(scope, received, sent)
-        finally:
-            budget.add(-1)
-
-    return answer
-
-
-def routed(owner: Application, stated: Iterable[WebRoute], taken: Collection[str], *, has_tokens: bool) -> list[Route]:
+def routed(guard: Guard, stated: Iterable[WebRoute], taken: Collection[str], *, has_tokens: bool) -> list[Route]:
     """Return routes for a router of Starlette.
 
     Args:
-        owner: The application.
+        guard: Puts the checks and limits of the endpoint around a route.
         stated: The routes.
         taken: Paths that the application answers itself.
         has_tokens: True if tokens are verified.
@@ -82,7 +31,7 @@ def routed(owner: Application, stated: Iterable[WebRoute], taken: Collection[str
     """
     found: list[Route] = []
     for one in stated:
-        around = [Middleware(_guarded, owner, one), Middleware(ExceptionMiddleware)]
+        around = [Middleware(guard, one), Middleware(ExceptionMiddleware)]
         try:
             route = Route(one.path, one.function, methods=[*one.methods], middleware=around)
         except (AssertionError, ValueError) as error:
