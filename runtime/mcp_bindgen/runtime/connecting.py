@@ -24,22 +24,11 @@ from anyio.abc import TaskGroup
 
 from . import bindings
 from .concurrency import background_tasks
+from .protocol import errors
 from .protocol.access import lacks_scope
 from .protocol.bridging import BRIDGING, MISSING, Bridging, ClientBridges
 from .protocol.connection import Connection
-from .protocol.errors import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    AuthorizationError,
-    ConnectionClosed,
-    LoginRequired,
-    ProtocolError,
-    Refused,
-    RequestTimeout,
-    ServerUnavailable,
-    UnsupportedRevision,
-)
+from .protocol.errors import AuthorizationError, ConnectionClosed, LoginRequired, ProtocolError, RequestTimeout
 from .protocol.limits import Options
 from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.request_scope import Endpoint, Handler
@@ -68,7 +57,7 @@ TIMEOUT = 60.0
 _MAX_REMEMBERED = 1000
 _MAX_LOGINS = 3  # for one connection
 _FAILURES = (ProtocolError, ConnectionClosed, RequestTimeout)
-_NOT_KNOWN = (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)  # codes of a server without the handshake
+_NOT_KNOWN = (errors.METHOD_NOT_FOUND, errors.INVALID_REQUEST, errors.INVALID_PARAMS)  # of servers without a handshake
 _NOT_HERE = (400, 404, 405)  # statuses of a server that may have HTTP+SSE only
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
@@ -361,11 +350,11 @@ class _Clients(Endpoint):
         is_own = client.dispatcher.revision in self._own
         return client if is_own or self._bridges is None else self._bridges.begin(client, session, tasks)
 
-    def unsupported(self, *theirs: str) -> UnsupportedRevision:
+    def unsupported(self, *theirs: str) -> errors.UnsupportedRevision:
         """Return the error for a server that speaks none of the revisions."""
         ours = " or ".join([*self.revisions(stateless=True), *self.revisions(stateless=False)])
         is_missing = self._find_bridging is not None and self._bridges is None
-        return UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
+        return errors.UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
 
 
 class _Attempt:
@@ -520,7 +509,7 @@ class _Attempt:
         error, revision = self._answer, self._clients.dispatcher(self._probed).revision
         if not isinstance(error, Exception):
             return await self._choose(error.supported_versions)
-        if isinstance(error, AuthorizationError | ServerUnavailable):
+        if isinstance(error, AuthorizationError | errors.ServerUnavailable):
             raise error  # another attempt would only ask for another login, or meet a server that stops
         if isinstance(error, ProtocolError):
             if lacks_scope(error):
@@ -566,7 +555,7 @@ class _Attempt:
             client = self._speak(chosen)
             await accept_handshake(client, self._session, answer)
         except _FAILURES as error:
-            is_elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
+            is_elsewhere = isinstance(error, errors.Refused) and error.status in _NOT_HERE
             self._outcome = "elsewhere" if is_elsewhere else "failed"
             self._failures.append((INITIALIZE, error))
             named = [revision for revision in supported_in(error) if revision not in self._offered]

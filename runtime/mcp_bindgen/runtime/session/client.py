@@ -21,40 +21,14 @@ from ..concurrency import background_tasks
 from ..logs import log
 from ..model.base import Model, fields_of, optional
 from ..model.json_types import is_array, is_object
-from ..protocol import jsonrpc
+from ..protocol import errors, jsonrpc, methods
 from ..protocol.capabilities import Side, declared, is_offered, unmet
 from ..protocol.envelope import invalid_answer, own_id
-from ..protocol.errors import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    AuthorizationError,
-    CapabilityMissing,
-    ConnectionClosed,
-    MethodNotFound,
-    ProtocolError,
-    RequestTimeout,
-    SessionLost,
-    UnexpectedAnswer,
-    UnsupportedRevision,
-)
+from ..protocol.errors import AuthorizationError, ConnectionClosed, MethodNotFound, ProtocolError
 from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import (
-    ACKNOWLEDGED,
-    DISCOVER,
-    INITIALIZE,
-    INITIALIZED,
-    LISTEN,
-    PING,
-    SET_LEVEL,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    Method,
-    Notification,
-    RequestMethod,
-    untyped,
-)
+from ..protocol.methods import Method, Notification, RequestMethod, untyped
 from ..protocol.request_scope import Answer, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
@@ -208,7 +182,7 @@ class Client(Caller, Side):
 
     @asynccontextmanager
     async def _subscribed(self, wanted: Filter, more: Sequence[BaseModel]) -> AsyncGenerator[Filter]:
-        self.link.connection.dispatcher.revision.request(LISTEN)  # stateful revisions have none
+        self.link.connection.dispatcher.revision.request(methods.LISTEN)  # stateful revisions have none
         wire = {name: value for one in (wanted, *more) for name, value in jsonrpc.plain(one).items()}
         listening = Listening()
         async with background_tasks() as tasks:
@@ -218,14 +192,15 @@ class Client(Caller, Side):
             if listening.error is not None:
                 raise listening.error
             if listening.agreed is None:
-                raise RequestTimeout(f"{LISTEN} was not acknowledged in time")
+                raise errors.RequestTimeout(f"{methods.LISTEN} was not acknowledged in time")
             agreed = listening.agreed
             yield agreed if isinstance(agreed, type(wanted)) else type(wanted).model_validate(jsonrpc.plain(agreed))
 
     async def _listen(self, listening: Listening, wanted: dict[str, Any]) -> None:
         """Listen until the connection is closed or the server refuses for good; open another stream when one ends."""
         session, revision = self.link, self.link.connection.dispatcher.revision
-        method, final = revision.request(LISTEN), {METHOD_NOT_FOUND, INVALID_PARAMS, *revision.errors.values()}
+        method = revision.request(methods.LISTEN)
+        final = {errors.METHOD_NOT_FOUND, errors.INVALID_PARAMS, *revision.errors.values()}
 
         def opened(id_: int) -> None:
             listening.id = id_
@@ -280,7 +255,7 @@ class Client(Caller, Side):
             known = self.link.introductions
             try:
                 return await send(method, params)
-            except (SessionLost, ProtocolError) as error:
+            except (errors.SessionLost, ProtocolError) as error:
                 await self._recover(method, error, known)
                 return await send(method, params)
 
@@ -301,7 +276,7 @@ class Client(Caller, Side):
             answer = await send(method, params)
             if self._bridge is None:
                 self._note(method, params)
-                if method.name == DISCOVER and isinstance(answer, BaseModel):
+                if method.name == methods.DISCOVER and isinstance(answer, BaseModel):
                     _compare(self, optional(optional(answer, "meta"), "server_info"), optional(answer, "instructions"))
             if self.mirror is not None:
                 answer = self.mirror.learn(method, answer, self.link.connection.record_invalid)
@@ -353,10 +328,10 @@ class Client(Caller, Side):
 
     def _note(self, method: RequestMethod[Any, Any], params: Any) -> None:
         """Note a request that the server has answered, if its effect ends with the session."""
-        if method.name == UNSUBSCRIBE:
+        if method.name == methods.UNSUBSCRIBE:
             self.link.lasting.pop(params.uri, None)
-        elif method.name in (SUBSCRIBE, SET_LEVEL):
-            self.link.lasting[params.uri if method.name == SUBSCRIBE else SET_LEVEL] = method, params
+        elif method.name in (methods.SUBSCRIBE, methods.SET_LEVEL):
+            self.link.lasting[params.uri if method.name == methods.SUBSCRIBE else methods.SET_LEVEL] = method, params
 
     async def relearn(self, method: RequestMethod[Any, Any]) -> None:
         """Read all pages of a list again; its entries may ask for other headers now."""
@@ -390,9 +365,9 @@ class Client(Caller, Side):
                 if isinstance(answer, ExtensionResult):
                     answer = await self.settle(method, params, answer)
             if scope.cancelled_caught:
-                raise RequestTimeout(f"{method.name} was not answered in time")
+                raise errors.RequestTimeout(f"{method.name} was not answered in time")
         if isinstance(answer, method.alternatives):
-            raise UnexpectedAnswer(method.name, answer)
+            raise errors.UnexpectedAnswer(method.name, answer)
         result: Any = answer
         return cast(Result, result)
 
@@ -425,7 +400,7 @@ class Client(Caller, Side):
         Raises:
             UnexpectedAnswer: No extension has a way to it.
         """
-        raise UnexpectedAnswer(method.name, answer)
+        raise errors.UnexpectedAnswer(method.name, answer)
 
     async def answer(self, method: str, params: object) -> Any:
         """Return the client's answer to a question embedded in a result; raise `MethodNotFound`."""
@@ -480,7 +455,7 @@ class Client(Caller, Side):
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return the handler of a route; raises `MethodNotFound` if there is none."""
         work = dispatcher.bound(route, self) if dispatcher.is_handled(route, self) else None
-        if work is None and route.method.kind == "request" and route.method.name != PING:
+        if work is None and route.method.kind == "request" and route.method.name != methods.PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
         has_roots = isinstance(route.method, RequestMethod) and "roots" in fields_of(route.method.result)
@@ -494,7 +469,7 @@ class Client(Caller, Side):
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
             if needs and (missing := unmet(route.method, declared, params, received=True)) is not None:
-                raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(route.method.name, missing)))
+                raise ProtocolError(errors.INVALID_PARAMS, str(errors.CapabilityMissing(route.method.name, missing)))
             in_handler.set(scope.request_id is not None)
             answer = work(params, Context(scope, params))
             return _checked_roots(answer) if has_roots else answer
@@ -510,7 +485,7 @@ class Client(Caller, Side):
         id_ = own_id(optional(optional(params, "meta"), "subscription_id"))
         if not id_:
             return True
-        if route.method.name == ACKNOWLEDGED and id_ in self.link.connection.pending and id_ in self._listening:
+        if route.method.name == methods.ACKNOWLEDGED and id_ in self.link.connection.pending and id_ in self._listening:
             return self._listening[id_].acknowledge(params.notifications)
         return id_ in self.link.connection.pending  # else the subscription is over
 
@@ -586,7 +561,7 @@ def _check_filter(agreed: Negotiated, *wanted: BaseModel) -> None:
     members = {name for one in wanted for name in jsonrpc.plain(one)}
     for extension in agreed.dispatcher.extensions:
         if not extension.is_in(agreed.declared["server"]) and members & {*extension.members(kind.__name__).values()}:
-            raise CapabilityMissing(LISTEN, ("server", "extensions", extension.id))
+            raise errors.CapabilityMissing(methods.LISTEN, ("server", "extensions", extension.id))
 
 
 # --- the handshake --------------------------------------------------------------------------------------------
@@ -595,7 +570,7 @@ def _check_filter(agreed: Negotiated, *wanted: BaseModel) -> None:
 async def _shake_hands(client: Client, session: Session) -> None:
     answer = await offer_handshake(client, session)
     if answer["protocolVersion"] != client.revision:
-        raise UnsupportedRevision(client.revision, answer["protocolVersion"])
+        raise errors.UnsupportedRevision(client.revision, answer["protocolVersion"])
     await accept_handshake(client, session, answer)
 
 
@@ -607,7 +582,7 @@ async def offer_handshake(client: Client, session: Session) -> dict[str, Any]:
     """
     dispatcher, revision = session.connection.dispatcher, session.connection.dispatcher.revision
     offers = session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
-    info, method = introduction(client, revision).model_dump(), revision.request(INITIALIZE)
+    info, method = introduction(client, revision).model_dump(), revision.request(methods.INITIALIZE)
     wire = {"protocolVersion": revision.name, "capabilities": offers, "clientInfo": info}
     params = jsonrpc.typed_params(method, wire)
     answer = await session.request(untyped(method), params, client.options)
@@ -623,10 +598,10 @@ async def accept_handshake(client: Client, session: Session, wire: dict[str, Any
         ProtocolError: The result is invalid.
     """
     revision = session.connection.dispatcher.revision
-    answer = jsonrpc.typed_result(revision.request(INITIALIZE), wire)
+    answer = jsonrpc.typed_result(revision.request(methods.INITIALIZE), wire)
     _accept(client, session, answer, answer.server_info)
     session.headers = lambda method, params: {VERSION_HEADER: revision.name}
-    initialized = revision.methods[INITIALIZED]
+    initialized = revision.methods[methods.INITIALIZED]
     assert isinstance(initialized, Notification)
     await session.notify(initialized, None)
 
@@ -656,7 +631,7 @@ async def discover(client: Client, session: Session, options: Options | None = N
         ProtocolError: The server refuses, or its result is invalid.
     """
     _prepare(client, session)
-    method = session.connection.dispatcher.revision.request(DISCOVER)
+    method = session.connection.dispatcher.revision.request(methods.DISCOVER)
     params = jsonrpc.typed_params(method, {"_meta": session.meta})
     wire = await session.request(untyped(method), params, options or client.options)
     return jsonrpc.typed_result(method, wire)
@@ -674,7 +649,7 @@ def _prepare(client: Client, session: Session) -> None:
     session.negotiated.declared["client"] = declared(
         client, session.connection.dispatcher, session.transport.extensions
     )
-    filled_in = jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
+    filled_in = jsonrpc.filled_in(revision.request(methods.DISCOVER).params.model_fields["meta"].annotation)
     session.meta = {**client_meta(client, revision, session.negotiated.declared["client"]), **filled_in}
     if session.transport.mirror is not None:
         mirror: HeaderMirror = session.transport.mirror(revision)

@@ -11,24 +11,13 @@ from pydantic import BaseModel
 from ..logs import log
 from ..model.base import optional
 from ..model.json_types import is_object
-from ..protocol import jsonrpc
+from ..protocol import jsonrpc, methods
 from ..protocol.access import Identity, RequestOrigin
 from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, NotAnswered, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import (
-    ELICIT,
-    ELICITATION_COMPLETE,
-    LIST_ROOTS,
-    OTHER_ROLE,
-    SAMPLE,
-    Method,
-    Notification,
-    Params,
-    RequestMethod,
-    Result,
-)
+from ..protocol.methods import OTHER_ROLE, Method, Notification, Params, RequestMethod, Result
 from ..protocol.request_scope import LEVELS, Answer, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
 from .session import Session
@@ -333,7 +322,7 @@ class Context(Caller):
         from .questions import Form  # few servers need it
 
         form = Form(type)
-        method = self._asks(ELICIT)
+        method = self._asks(methods.ELICIT)
         answer = await self.ask_by(self._once(key or message), method, form.params(method, message, self.revision))
         return form.read(message, answer)
 
@@ -363,7 +352,7 @@ class Context(Caller):
 
     async def url_completed(self, id: str) -> None:
         """Tell the client that a visit of `ask_url` is over; do nothing in a revision without such a notification."""
-        method = self._handler_revision.methods.get(ELICITATION_COMPLETE)
+        method = self._handler_revision.methods.get(methods.ELICITATION_COMPLETE)
         if isinstance(method, Notification):
             await self.notify(method, jsonrpc.typed_params(method, {"elicitationId": id}))
 
@@ -392,7 +381,7 @@ class Context(Caller):
         """
         from .questions import sampling_params, text_of
 
-        method = self._asks(SAMPLE)
+        method = self._asks(methods.SAMPLE)
         params = sampling_params(method, prompt, max_tokens, system_prompt, temperature)
         return text_of(method, await self.ask_by(self._once(key or prompt), method, params))
 
@@ -400,7 +389,7 @@ class Context(Caller):
         """Return the user's directories and files; raise `CapabilityMissing` if the client cannot list them."""
         from .questions import Root
 
-        method = self._asks(LIST_ROOTS)
+        method = self._asks(methods.LIST_ROOTS)
         answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
         return [Root(root.uri, root.name) for root in answer.roots]
 
