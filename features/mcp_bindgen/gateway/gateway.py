@@ -19,7 +19,7 @@ from mcp_bindgen.app.overrides import HasOverrides, OverriddenTools, read_overri
 from mcp_bindgen.app.proxies import check_shared
 from mcp_bindgen.app.serving import InProcess
 from mcp_bindgen.bridging import missed
-from mcp_bindgen.bridging.server import KeepsHandlers, RevisionBridge
+from mcp_bindgen.bridging.server import BridgedDispatcher, KeepsHandlers
 from mcp_bindgen.extension_abi import extension_of
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
@@ -241,7 +241,7 @@ class Relay(KeepsHandlers, Server):
         else:
             await upstream.notify(method, params)
 
-    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
+    def bridged_engines(self, bridge: BridgedDispatcher) -> Sequence[BridgedEngine]:
         """Return the handlers of subscriptions of stateful clients to a stateless server."""
         found = super().bridged_engines(bridge)
         is_stateless = self.offer.bindings.REVISION.era.is_stateless

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_json
@@ -39,26 +39,6 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 from .chain import LossReport, NotConvertible
 from .converter import Bridge, implementation, plain
 from .era_adapter import following, sender_meta, with_sender, without_rounds
-
-
-class RevisionBridge(Protocol):
-    """The path from requests of a wire revision to the handlers of a server of another revision."""
-
-    @property
-    def revision(self) -> Revision:
-        """The wire revision."""
-        ...
-
-    def plain(self, name: str) -> UserHandler:
-        """Return the server's handler of a request, for params and results of the wire revision."""
-        ...
-
-    def to_server(self, name: str, params: object, ctx: Any) -> Any:
-        """Return params of the wire revision in the types of the server's revision."""
-
-    def to_wire(self, name: str, work: UserHandler) -> UserHandler:
-        """Convert the results of a handler to the wire revision."""
-        ...
 
 
 class KeepsHandlers:

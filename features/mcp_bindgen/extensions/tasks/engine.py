@@ -40,7 +40,7 @@ from .store import PAGE_SIZE
 from .tools import ToolTask, deferred, marked
 
 if TYPE_CHECKING:
-    from mcp_bindgen.bridging.server import RevisionBridge
+    from mcp_bindgen.bridging.server import BridgedDispatcher
 
 CALL, LIST_TOOLS = "tools/call", "tools/list"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
@@ -114,7 +114,7 @@ class ServerEngine(Server):
         self.own_tasks = self.own_tasks or Tasks()
         return self.own_tasks
 
-    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
+    def bridged_engines(self, bridge: BridgedDispatcher) -> Sequence[BridgedEngine]:
         """Return the handlers of tasks for another revision: tasks of its core, or none."""
         found = super().bridged_engines(bridge)
         if not self._dispatcher.is_handled(self._dispatcher.routes[CALL], self):
@@ -340,7 +340,7 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 
 
 def _tool_list(
-    adapter: RevisionBridge, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
+    adapter: BridgedDispatcher, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
 ) -> UserHandler:
     """Return the handler of `tools/list`; `shown` changes or hides the entry of a tool with task options."""
     own = cache(lambda: adapter.plain(LIST_TOOLS))  # not before the routes of the adapter exist
@@ -374,7 +374,7 @@ class CoreTasks(BridgedEngine):
         adapter: Conversion between that revision and the server's.
     """
 
-    def __init__(self, server: ServerEngine, adapter: RevisionBridge) -> None:
+    def __init__(self, server: ServerEngine, adapter: BridgedDispatcher) -> None:
         self._server, self._adapter = server, adapter
         self._revision = adapter.revision
         self._home = server.dispatcher.revision
