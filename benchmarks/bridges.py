@@ -55,7 +55,7 @@ session = service.session(type("Nowhere", (Transport,), {{}})())
 served = time.perf_counter() - began
 params = {{"protocolVersion": "{wire}", "capabilities": {{}}, "clientInfo": {{"name": "x", "version": "1"}}}}
 message = {{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}}
-(asked,) = session.connection.receive(json.dumps(message).encode())
+(asked,) = session.connection.read(json.dumps(message).encode())
 service.handler(asked.dispatcher, asked.route)(session, 1, asked.params)
 print(json.dumps([served, time.perf_counter() - began]))
 """

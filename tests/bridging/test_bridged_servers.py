@@ -511,7 +511,7 @@ def loaded():
     return sorted(n for n in sys.modules if n.startswith("mcp_bindgen.") and n.endswith((".types", "_to_v2025_11_25")))
 before = loaded()
 params = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-peer.receive(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode())
+peer.read(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode())
 print(json.dumps([before, loaded()]))
 """
     done = execute(sys.executable, "-c", code, cwd=ROOT / "examples")
@@ -573,7 +573,7 @@ def loaded():
     return any(name.startswith("mcp_bindgen.bridging") for name in sys.modules)
 found = []
 for message in {messages}:
-    peer.receive(json.dumps(message).encode())
+    peer.read(json.dumps(message).encode())
     found.append([loaded(), peer.dispatcher.revision.name])
 print(json.dumps(found))
 """

@@ -34,7 +34,7 @@ def main() -> None:
 
     def judge(data: bytes) -> None:
         peer, checker = copied(original), Checker([REVISION], batches=True)
-        expected, events = essence(slow(original).receive(data)), peer.receive(data)
+        expected, events = essence(list(slow(original).read(data))), list(peer.read(data))
         if essence(events) != expected:
             raise Violation("the quick way and the slow way differ")
         replies = [event.reply for event in events if isinstance(event, Rejected)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.harness.checked_connections import (
     copied,
     dispatchers_of,
     essence,
+    feed,
     oracle,
     ready,
     request,
@@ -41,7 +41,7 @@ def test_the_fast_and_the_slow_path_return_the_same_events(role: Role, revision:
     messages = [*(recorded.client if role == "server" else recorded.server), request(BUSY, "ping")]
     is_stateless = role == "server" and revision == STATELESS
     original = Connection(role, dispatchers_of(takes(revision, role))) if is_stateless else ready(revision, role)
-    original.receive(json.dumps(request(BUSY, "ping")).encode())
+    feed(original, request(BUSY, "ping"))
     connection, quick = copied(original), 0
     for turn in range(MUTATIONS):
         if turn % 50 == 0:
@@ -50,8 +50,8 @@ def test_the_fast_and_the_slow_path_return_the_same_events(role: Role, revision:
                 connection.request(oracle(revision).methods[name], None)
         data = mutated(dice, messages)
         quick += copied(connection)._receive_quickly(data) is not None  # noqa: SLF001 - the paths differ in nothing else
-        expected = essence(slow(connection).receive(data))
-        events = connection.receive(data)
+        expected = essence(feed(slow(connection), data))
+        events = feed(connection, data)
         assert essence(events) == expected, data
         for event in events:
             if isinstance(event, Requested):
@@ -69,6 +69,6 @@ def test_only_a_handshake_begins_a_connection(role: Any) -> None:
     for _ in range(MUTATIONS):
         data = mutated(dice, recorded.client + recorded.server)
         connection = copied(fresh)
-        assert essence(copied(fresh).receive(data)) == essence(slow(fresh).receive(data)), data
-        connection.receive(data)
+        assert essence(feed(copied(fresh), data)) == essence(feed(slow(fresh), data)), data
+        feed(connection, data)
         assert connection.state in (State.NEW, State.ASKED), data

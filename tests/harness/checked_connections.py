@@ -478,7 +478,7 @@ async def dispatch(dispatcher: Dispatcher, target: object, method: str, params: 
 
 def feed(connection: Connection, message: object) -> list[Event]:
     """Return the events of a message, which is a JSON document or raw bytes."""
-    return connection.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
+    return list(connection.read(message if isinstance(message, bytes) else json.dumps(message).encode()))
 
 
 def only(kind: type[AnyEvent], events: list[Event]) -> AnyEvent:
@@ -503,7 +503,8 @@ def ready(revision: str, role: Role = "server", target: type | None = None) -> C
     if role == "server":
         introduce(connection, revision)
     else:
-        connection.negotiated(revision)
+        connection.dispatcher = connection.dispatchers[revision]
+        connection.negotiated()
     return connection
 
 

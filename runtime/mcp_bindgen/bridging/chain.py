@@ -328,13 +328,9 @@ def chain(source: str, target: str) -> Chain | None:
 @cache
 def _chain(source: str, target: str, folder: Path | None) -> Chain | None:
     path = _path(source, target, _neighbours(folder))
-    return None if path is None else Chain(*(_step(*pair) for pair in pairwise(path)))
-
-
-@cache
-def _step(source: str, target: str) -> Step:
-    step: Step = import_module(f"{PACKAGE}.{source}_to_{target}").STEP
-    return step
+    if path is None:
+        return None
+    return Chain(*(import_module(f"{PACKAGE}.{one}_to_{other}").STEP for one, other in pairwise(path)))
 
 
 def packages() -> tuple[str, ...]:

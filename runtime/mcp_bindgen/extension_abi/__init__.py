@@ -181,10 +181,10 @@ class ExtensionRoutes:
         added = [one for one in added_to(kind) if isinstance(one, ExtensionRoutes)]
         _check_taken(kind, core, routes, added)
         extensions = [one.extension for one in added]
-        kinds = _Members(extensions)
+        kinds = _extended_types(extensions)
         found: list[Route] = []
         for route in routes:
-            method = kinds.extended(route.method)
+            method = _extended(route.method, kinds)
             if isinstance(method, RequestMethod):
                 method = with_answers(method, extensions)
             found.append(route if method is route.method else Route(method, route.handler))
@@ -225,33 +225,32 @@ def _check_taken(
                 take(f"{definition}.{wire}", extension)
 
 
-class _Members:
-    """Params types with the members that extensions add to core definitions, so that one pass reads them."""
+def _extended_types(extensions: Iterable[Extension]) -> dict[Any, type[BaseModel]]:
+    """Return definitions of core -> the same with the members that extensions add, so that one pass reads them."""
+    own: dict[Any, list[Any]] = {}
+    for one in extensions:
+        for definition, name in one.extends.items():
+            own.setdefault(getattr(one.core_types, definition), []).append(getattr(one.types, name))
+    return {
+        base: create_model(base.__name__, __base__=(base, *more), __module__=base.__module__)
+        for base, more in own.items()
+    }
 
-    def __init__(self, extensions: Iterable[Extension]) -> None:
-        self._kinds: dict[Any, type[BaseModel]] = {}
-        own: dict[Any, list[Any]] = {}
-        for one in extensions:
-            for definition, name in one.extends.items():
-                own.setdefault(getattr(one.core_types, definition), []).append(getattr(one.types, name))
-        for base, more in own.items():
-            made: Any = create_model(base.__name__, __base__=(base, *more), __module__=base.__module__)
-            self._kinds[base] = made
 
-    def extended(self, method: Method) -> Method:
-        """Return a method with params of such a type; the same if it has none."""
-        fields = fields_of(method.params if self._kinds else None)
-        made: dict[str, Any] = {}
-        for name, one in fields.items():
-            for base, more in self._kinds.items():
-                if one.annotation is base or one.annotation == base | None:
-                    found: Any = copy(one)
-                    found.annotation = more if one.annotation is base else more | None
-                    made[name] = (found.annotation, found)
-        if not made:
-            return method
-        base = method.params
-        return replace(method, params=create_model(base.__name__, __base__=base, __module__=base.__module__, **made))
+def _extended(method: Method, kinds: Mapping[Any, type[BaseModel]]) -> Method:
+    """Return a method with params of such types; the same if it has none."""
+    fields = fields_of(method.params if kinds else None)
+    made: dict[str, Any] = {}
+    for name, one in fields.items():
+        for base, more in kinds.items():
+            if one.annotation is base or one.annotation == base | None:
+                found: Any = copy(one)
+                found.annotation = more if one.annotation is base else more | None
+                made[name] = (found.annotation, found)
+    if not made:
+        return method
+    base = method.params
+    return replace(method, params=create_model(base.__name__, __base__=base, __module__=base.__module__, **made))
 
 
 T = TypeVar("T")

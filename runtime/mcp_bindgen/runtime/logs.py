@@ -70,30 +70,27 @@ def write_to_stderr(level: str | None) -> None:
         quiet.setLevel(quiet.level or logging.WARNING)
 
 
-class _Harmless(logging.Filter):
-    """Makes records harmless; the lines of a traceback are indented, so none of them looks like a record."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = harmless(record.getMessage()), None
-        error: Any = record.exc_info
-        if error and not record.exc_text:
-            lines = logging.Formatter().formatException(error).splitlines()
-            record.exc_text = "\n".join(f"  {harmless(line)}" for line in lines)
-        return True
+def _make_harmless(record: logging.LogRecord) -> bool:
+    """Make a record harmless; the lines of a traceback are indented, so none of them looks like a record."""
+    record.msg, record.args = harmless(record.getMessage()), None
+    error: Any = record.exc_info
+    if error and not record.exc_text:
+        lines = logging.Formatter().formatException(error).splitlines()
+        record.exc_text = "\n".join(f"  {harmless(line)}" for line in lines)
+    return True
 
 
 log: logging.Logger = logging.getLogger("mcp_bindgen")
-log.addFilter(_Harmless())
 
 audit: logging.Logger = logging.getLogger("mcp_bindgen.audit")
 """Refusals and their reasons: a logger of its own, so that it can be kept apart."""
-audit.addFilter(_Harmless())
 
 servers: logging.Logger = logging.getLogger("mcp_bindgen.servers")
 """Error output of servers, line by line: a logger of its own, so that it can be kept apart."""
-servers.addFilter(_Harmless())
 
 requests: logging.Logger = logging.getLogger("mcp_bindgen.requests")
 """HTTP requests that were answered, one record each; off until its level is INFO."""
 requests.setLevel(logging.WARNING)
-requests.addFilter(_Harmless())
+
+for _logger in (log, audit, servers, requests):
+    _logger.addFilter(_make_harmless)

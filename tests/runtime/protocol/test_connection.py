@@ -671,7 +671,7 @@ def test_initialized_has_no_effect_before_initialize() -> None:
 def test_a_second_initialize_is_refused(revision: str, spelling: str) -> None:
     connection = ready(revision)
     message = json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode()
-    assert refused(connection.receive(message)) == (INVALID, 9)
+    assert refused(feed(connection, message)) == (INVALID, 9)
     assert connection.state is State.READY
 
 
@@ -852,10 +852,10 @@ def test_the_fast_parser_and_the_general_parser_agree(revision: str, role: str, 
     message, dice = data.draw(envelopes(revision, role)), random.Random(data.draw(st.integers(0, 2**32)))
     connection = ready(revision) if role == "Client" else client(revision)
     tidy = json.dumps({name: message[name] for name in ("jsonrpc", "id", "method", "params") if name in message})
-    expected, initialization = essence(slow(connection).receive(tidy.encode())), message["method"] == "initialize"
+    expected, initialization = essence(feed(slow(connection), tidy.encode())), message["method"] == "initialize"
     assert expected[0][0] in ({"rejected"} if initialization else {"asked", "told", "cancel", "progress"})  # type: ignore[index]
     for text in (tidy, json.dumps(message), spelled(message, dice)):
-        assert [essence(one(connection).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
+        assert [essence(feed(one(connection), text.encode())) for one in (slow, copied)] == [expected] * 2
 
 
 @pytest.mark.full
@@ -869,12 +869,12 @@ def test_both_parsers_agree_on_responses(revision: str, data: st.DataObject) -> 
     result, connection = data.draw(st.one_of(kinds)), client(revision)
     pending, _ = connection.request(method, None)
     dice = random.Random(data.draw(st.integers(0, 2**32)))
-    expected = essence(slow(connection).receive(json.dumps(answer(pending.id, result)).encode()))
+    expected = essence(feed(slow(connection), answer(pending.id, result)))
     assert expected[0][0] == "answered"  # type: ignore[index]
     assert expected[0][-1] == "None"  # type: ignore[index]
     for message in (answer(pending.id, result), {**answer(pending.id, result), "more": [{"id": 9, "error": 1}]}):
         for text in (json.dumps(message), spelled(message, dice)):
-            assert [essence(one(connection).receive(text.encode())) for one in (copied, slow)] == [expected] * 2
+            assert [essence(feed(one(connection), text.encode())) for one in (copied, slow)] == [expected] * 2
 
 
 @each("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
@@ -882,7 +882,7 @@ def test_both_parsers_agree_on_nesting_depth(depth: int) -> None:
     connection, nested = ready(LATEST), '{"a":' * depth + "1" + "}" * depth
     nesting = '"method":"tools/call","params":{"name":"x","arguments":%s}', '"method":"ping","x":%s'
     for text in (f'{{"jsonrpc":"2.0","id":1,{part % nested}}}' for part in nesting):
-        assert essence(copied(connection).receive(text.encode())) == essence(slow(connection).receive(text.encode()))
+        assert essence(feed(copied(connection), text.encode())) == essence(feed(slow(connection), text.encode()))
 
 
 # --- messages that only one side sends ------------------------------------------------------------------------

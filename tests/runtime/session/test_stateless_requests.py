@@ -338,10 +338,10 @@ def test_the_fast_parser_and_the_general_parser_agree(kind: str, revision: str, 
         if data.draw(st.booleans()):
             params["_meta"] = {**(meta if isinstance(meta, dict) else {}), VERSION: data.draw(STATED)}
     connection, dice = dual(kind), random.Random(data.draw(st.integers(0, 2**32)))
-    expected = said(slow(connection).receive(json.dumps(tidy).encode()))
+    expected = said(feed(slow(connection), tidy))
     for written in (json.dumps(tidy), spelled(tidy, dice), escaped(spelled(tidy, dice))):
-        assert said(slow(connection).receive(written.encode())) == expected
-        assert said(copied(connection).receive(written.encode())) == expected
+        assert said(feed(slow(connection), written.encode())) == expected
+        assert said(feed(copied(connection), written.encode())) == expected
 
 
 ODD = [
@@ -365,7 +365,7 @@ ODD = [
 def test_both_parsers_agree_on_unusual_json(kind: str, odd: str) -> None:
     connection = dual(kind)
     odd = odd.replace("$V", VERSION).replace("$W", VERSION[1:]).replace("$C", CLIENT_CAPABILITIES)
-    assert said(copied(connection).receive(odd.encode())) == said(slow(connection).receive(odd.encode()))
+    assert said(feed(copied(connection), odd.encode())) == said(feed(slow(connection), odd.encode()))
 
 
 def test_a_notification_is_read_in_its_stated_or_in_the_negotiated_revision() -> None:

@@ -175,12 +175,8 @@ class Connection:
 
     # --- receiving --------------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> list[Event]:
-        """Return the events of one message (or batch). This never raises, whatever the bytes."""
-        return list(self.read(data))
-
     def read(self, data: bytes | Oversized | Lost) -> Iterable[Event]:
-        """Return the events of what a transport delivers.
+        """Return the events of what a transport delivers. This never raises, whatever the bytes.
 
         Of a batch, the next message is read when the next event is asked for.
         """
@@ -513,11 +509,9 @@ class Connection:
             self.move("failed")
         return data if batch is None else batch.answered(id_, data)
 
-    def negotiated(self, revision: str | None = None) -> None:
+    def negotiated(self) -> None:
         """Note that both sides know the revision; a client is ready then, a server when the client says so."""
         self._check_open()
-        if revision is not None:
-            self.dispatcher = self.dispatchers[revision]
         self.move("agreed")
 
     def move(self, trigger: Trigger) -> None:
