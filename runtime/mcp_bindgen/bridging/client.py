@@ -178,16 +178,12 @@ class ClientBridge:
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification of the client's revision, unless the server's revision cannot express it."""
-        outgoing = self._bridge.outgoing
         try:
-            theirs = outgoing.counterpart(method)
-            if theirs is not method:
-                params = outgoing.params(theirs, plain(params), self._bridge.losses(self.session))
+            sent = self._bridge.outgoing.notification(method, params, self._bridge.losses(self.session))
         except NotConvertible as error:
             log.debug("not sent: %s", error)
-            return
-        assert isinstance(theirs, Notification)
-        await self.session.notify(theirs, params, related=related)
+        else:
+            await self.session.notify(*sent, related=related)
 
     def subscribed(self, wanted: BaseModel) -> AbstractAsyncContextManager[Any]:
         """Subscribe as clients of stateless revisions do; see `Client.subscribed`."""

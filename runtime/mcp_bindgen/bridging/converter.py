@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.model.base import fields_filled_in, fields_of
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import Method, RequestMethod
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, RequestMethod
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.session import Session
@@ -209,6 +209,18 @@ class Converter:
             InvalidParams: They are not valid in the target.
         """
         return self.typed_params(method, self.convert("params", method.name, wire, losses))
+
+    def notification(
+        self, method: Notification[Any], params: object, losses: LossReport
+    ) -> tuple[Notification[Any], Any]:
+        """Return a notification of the source, with its typed params, in the target.
+
+        Raises:
+            NotConvertible: The target cannot express it.
+        """
+        theirs = self.counterpart(method)
+        assert isinstance(theirs, Notification)
+        return theirs, params if theirs is method else self.params(theirs, plain(params), losses)
 
     def typed_params(self, method: Method, wire: Any) -> Any:
         """Return converted params in the types of a method of the target; raise `InvalidParams`."""

@@ -108,35 +108,25 @@ class BridgedContext(Context):
 
     async def notify(self, method: Notification[Any], params: object) -> None:
         """Send a notification like `Context.notify`; leave it out if the client's revision cannot express it."""
-        if self._counterpart(method) is not None:
+        try:
+            self.bridge.outgoing.counterpart(method)
+        except NotConvertible as error:
+            self._losses.record(error.place, error.reason)
+        else:
             await super().notify(method, params)
 
     async def _tell(self, method: Notification[Any], params: object) -> None:
-        theirs = self._counterpart(method)
-        if theirs is None:
-            return
-        if theirs is method:
-            await super()._tell(method, params)
-            return
         try:
-            converted = self.bridge.outgoing.params(theirs, plain(params), self._losses)
+            theirs, converted = self.bridge.outgoing.notification(method, params, self._losses)
         except NotConvertible as error:
             self._losses.record(error.place, error.reason)
             return
-        if theirs.filter is None or isinstance(self.link, Subscription):
+        if theirs is method or theirs.filter is None or isinstance(self.link, Subscription):
             await super()._tell(theirs, converted)
             return
         for link in self.server.audience:  # a client that asks and listens does so in two requests
             if isinstance(link, Subscription) and self._is_same_client(link):
                 await link.notify(theirs, converted)
-
-    def _counterpart(self, method: Notification[Any]) -> Notification[Any] | None:
-        """Return the notification of the client's revision; record the loss and return None if there is none."""
-        try:
-            return cast("Notification[Any]", self.bridge.outgoing.counterpart(method))
-        except NotConvertible as error:
-            self._losses.record(error.place, error.reason)
-            return None
 
     def _is_same_client(self, link: Subscription) -> bool:
         """Return True if a subscription is of the principal that sent this request."""
@@ -302,10 +292,8 @@ class BridgedServer:
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in this revision, or None if it cannot be expressed."""
-        outgoing = self.bridge.outgoing
         try:
-            theirs = cast("Notification[Any]", outgoing.counterpart(method))
-            return theirs, params if theirs is method else outgoing.params(theirs, plain(params), self.bridge.losses())
+            return self.bridge.outgoing.notification(method, params, self.bridge.losses())
         except NotConvertible as error:
             log.debug("not sent in %s: %s", self.revision, error)
             return None
