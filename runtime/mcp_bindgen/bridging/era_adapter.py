@@ -204,8 +204,8 @@ class StatefulClient(EraAdapter):
         if former is not None:  # this order loses no notification
             former.cancel()
             await ended.wait()
-        filters = (filter for _, filter in filtered(self._wire.methods))
-        return next((optional(agreed, one.member) for one in filters if one.compares is not None), None)
+        resources: list[str] | None = optional(agreed, self._wire.resources_member)
+        return resources
 
     async def _listen(
         self, wanted: BaseModel, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
@@ -261,18 +261,15 @@ class StatelessClient(EraAdapter):
     async def subscribed(self, wanted: BaseModel) -> AsyncGenerator[BaseModel]:
         """Subscribe to each resource, and let through the list changes that the server sends to every client."""
         agreed: dict[str, Any] = {}
-        uris: list[str] = []
-        resources: str | None = None
         for method, filter in filtered(self._home.methods):
             value = getattr(wanted, filter.member)
             known = self._wire.methods.get(method.name)
             if value and known is not None and is_offered(known, self._wire_client.server_capabilities):
                 agreed[filter.member] = value
-                if filter.compares is not None:
-                    uris, resources = value, filter.member
+        uris = agreed.get(self._home.resources_member, ())
         async with following(uris, self._follow, self._leave, _UNSUBSCRIBE_SECONDS, self._changing) as followed:
-            if resources is not None:
-                agreed[resources] = followed
+            if uris:
+                agreed[self._home.resources_member] = followed
             understood = type(wanted)(**agreed)
             index = {filter.member: filter.index(understood) for _, filter in filtered(self._home.methods)}
             self._open.append(index)

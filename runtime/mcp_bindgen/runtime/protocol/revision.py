@@ -15,7 +15,7 @@ from ..logs import log
 from . import jsonrpc
 from .errors import MethodNotFound
 from .extension import Extension, added_to, definers, with_answers
-from .methods import LISTEN, OTHER_ROLE, Method, Notification, Path, RequestMethod, Role, result_type
+from .methods import LISTEN, OTHER_ROLE, UPDATED, Method, Notification, Path, RequestMethod, Role, result_type
 from .routing import Route, UserHandler, asynchronous, custom_routes
 
 
@@ -122,6 +122,12 @@ class Revision:
         """The class of the filters of subscriptions; `None` where there are no subscriptions."""
         listen = self.methods.get(LISTEN)
         return None if listen is None else listen.params.model_fields["notifications"].annotation
+
+    @cached_property
+    def resources_member(self) -> str:
+        """The field of these filters that lists resources; empty if there is none."""
+        updated = self._notification(UPDATED)
+        return "" if updated is None or updated.filter is None else updated.filter.member
 
     @cached_property
     def utilities(self) -> Mapping[str, str]:

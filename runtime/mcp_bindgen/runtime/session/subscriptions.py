@@ -21,7 +21,6 @@ from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed
 from ..protocol.methods import ACKNOWLEDGED, UPDATED, Notification, filtered
 from ..protocol.request_scope import Endpoint, Link, Negotiated
-from ..protocol.revision import Revision
 from .context import Context
 from .server import Server
 
@@ -163,13 +162,6 @@ async def _follow(subscription: Subscription, uris: list[str]) -> AsyncGenerator
     yield uris
 
 
-def _resources(revision: Revision, agreed: Any) -> str:
-    """Return the member of a filter that lists resources; empty if there is none."""
-    updated = revision.methods.get(UPDATED)
-    member = updated.filter.member if isinstance(updated, Notification) and updated.filter is not None else ""
-    return member if optional(agreed, member) else ""
-
-
 async def listen(server: Server, offers: Mapping[str, Any], params: Any, ctx: Context, follow: Follow = _follow) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
@@ -186,13 +178,13 @@ async def listen(server: Server, offers: Mapping[str, Any], params: Any, ctx: Co
     answer = server.agree(type(wanted)(**agreed), ctx)
     identity, link = ctx.origin.identity, ctx.link
     subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer)
-    resources = _resources(revision, subscription.agreed)
+    uris: list[str] = optional(subscription.agreed, revision.resources_member) or []
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     session_expires_at = None if identity is None else identity.session_expires_at
     with link.ending(subscription.leave):
-        async with follow(subscription, optional(subscription.agreed, resources) or []) as followed:
-            if resources:
-                subscription.agree(subscription.agreed.model_copy(update={resources: followed}))
+        async with follow(subscription, uris) as followed:
+            if uris:
+                subscription.agree(subscription.agreed.model_copy(update={revision.resources_member: followed}))
             # Broadcasts from now on are sent after the acknowledgement. A client whose token expires listens again.
             async with link.endpoint.around_subscription(subscription, wanted):
                 with link.endpoint.joined(subscription), scheduled(session_expires_at, subscription.leave):
