@@ -104,6 +104,9 @@ NESTING = NAMED | _SINGLE | _LISTS
 VALUES = _of(Kind.VALUE)
 """Keywords without subschemas."""
 
+COUNTS = _of(Kind.COUNT)
+"""Keywords that limit lengths and numbers of members and items."""
+
 IN_PLACE = frozenset(word for word, one in KEYWORDS.items() if one.place is Place.SAME)
 """Keywords with schemas that apply to the same value."""
 

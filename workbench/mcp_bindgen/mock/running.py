@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
+
+from anyio.from_thread import start_blocking_portal
 
 from mcp_bindgen.contract.document import ContractSource, contract_from
 from mcp_bindgen.runtime.extras import NotInstalled
@@ -22,7 +21,6 @@ from . import Mock
 from .answers import answers_of
 
 _START = "import sys; from mcp_bindgen.cli import main; sys.argv[0] = 'mcp-bindgen'; sys.exit(main())"
-_POLL_SECONDS = 0.01
 
 
 def _command(*words: str) -> list[str]:
@@ -78,9 +76,12 @@ class MockServer:
         Raises:
             ImportError: `mcp-bindgen[http]` is not installed.
         """
-        thread = _HttpThread(self.app)
-        self._stack.callback(thread.stop)
-        return thread.url
+        try:
+            from mcp_bindgen.testing.http import listening
+        except ModuleNotFoundError as error:
+            raise NotInstalled.of(error, "a mock over HTTP", "http") from None
+        portal = self._stack.enter_context(start_blocking_portal())
+        return self._stack.enter_context(portal.wrap_async_context_manager(listening(self.app)))
 
 
 class ReplayServer:
@@ -99,34 +100,3 @@ class ReplayServer:
     def __init__(self, recording: str | PathLike[str]) -> None:
         path = Path(recording).resolve(strict=True)
         self.command: Sequence[str] = _command("tap", "serve", str(path))
-
-
-class _HttpThread:
-    """HTTP server in a thread of its own.
-
-    Attributes:
-        url: Its URL.
-    """
-
-    def __init__(self, app: Mock) -> None:
-        try:
-            import uvicorn
-
-            from mcp_bindgen.http import HttpApp
-            from mcp_bindgen.http.server.uvicorn_protocol import local_config
-        except ModuleNotFoundError as error:
-            raise NotInstalled.of(error, "a mock over HTTP", "http") from None
-        self._server = uvicorn.Server(local_config(HttpApp(app), port=0, lifespan="on"))
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
-        self._thread.start()
-        while self._thread.is_alive() and not self._server.started:
-            time.sleep(_POLL_SECONDS)
-        if not self._server.started:
-            raise RuntimeError("the HTTP server of the mock did not start")
-        port: int = self._server.servers[0].sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}/mcp"
-
-    def stop(self) -> None:
-        """Stop the server, and wait for the end of its thread."""
-        self._server.should_exit = True
-        self._thread.join()

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.app.validation import is_larger, matches
-from mcp_bindgen.json_schema.keywords import objects
+from mcp_bindgen.json_schema.keywords import COUNTS, objects
 from mcp_bindgen.json_schema.references import Targets
 from mcp_bindgen.runtime.model.json_types import ABSENT, as_array, as_object, distinct, is_array, is_object
 from mcp_bindgen.spec.json import listed
@@ -63,16 +63,6 @@ _STRINGS = (
 )
 _NUMBERS = (1, 0, -1, 0.5, 2, 1.5, 100, 2**53 - 1, 1 - 2**53)
 _ANY: list[Any] = ["text", 1, None, {}, [], True, 1.5, ""]
-_LENGTHS = (
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "minContains",
-    "maxContains",
-)
 _LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _RANGES = ("LITERAL", "RANGE")
 _CHARACTERS = "a0-Z \n\N{EURO SIGN}"
@@ -297,7 +287,7 @@ def _character(choices: Any, is_last: bool) -> str:
 
 def _counts(parts: Iterable[Mapping[str, Any]], common: Iterable[int] = (0, 1, 2)) -> list[int]:
     """Return the lengths at the limits of schemas and beside them, and common ones."""
-    found = [int(part[word]) for part in parts for word in _LENGTHS if _is_number(part.get(word))]
+    found = [int(part[word]) for part in parts for word in COUNTS if _is_number(part.get(word))]
     found += [len(part["prefixItems"]) for part in parts if is_array(part.get("prefixItems"))]
     near = {max(0, one + step) for one in found if one < _MAX_LENGTH for step in (-1, 0, 1, 2)}
     return sorted({*common, *near})
