@@ -22,7 +22,8 @@ class Kind(Enum):
     SCHEMAS = "list of schemas"
     SCHEMA_OR_SCHEMAS = "schema, or list of schemas"
     NAMED = "map of schemas by name"
-    VALUE = "value without schemas"
+    COUNT = "number of members, items or characters"
+    VALUE = "any other value without schemas"
 
 
 class Place(Enum):
@@ -74,14 +75,15 @@ KEYWORDS: Mapping[str, Keyword] = {
     **_all("contentSchema", Kind.SCHEMA, since=2019),
     **_all("id $ref type enum required pattern format uniqueItems", Kind.VALUE),
     **_all("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf", Kind.VALUE),
-    **_all("minLength maxLength minItems maxItems minProperties maxProperties", Kind.VALUE),
+    **_all("minLength maxLength minItems maxItems minProperties maxProperties", Kind.COUNT),
     **_all("$schema title description default", Kind.VALUE, is_note=True),
     **_all("$id const", Kind.VALUE, since=6),
     **_all("examples", Kind.VALUE, since=6, is_note=True),
     **_all("contentEncoding contentMediaType", Kind.VALUE, since=7),
     **_all("$comment readOnly writeOnly", Kind.VALUE, since=7, is_note=True),
     **_all("$anchor $vocabulary $recursiveRef $recursiveAnchor", Kind.VALUE, since=2019),
-    **_all("minContains maxContains dependentRequired", Kind.VALUE, since=2019),
+    **_all("minContains maxContains", Kind.COUNT, since=2019),
+    **_all("dependentRequired", Kind.VALUE, since=2019),
     **_all("deprecated", Kind.VALUE, since=2019, is_note=True),
     **_all("$dynamicRef $dynamicAnchor", Kind.VALUE, since=2020),
 }
@@ -101,7 +103,7 @@ _LISTS = _of(Kind.SCHEMAS, Kind.SCHEMA_OR_SCHEMAS)
 NESTING = NAMED | _SINGLE | _LISTS
 """Keywords with subschemas."""
 
-VALUES = _of(Kind.VALUE)
+VALUES = _of(Kind.VALUE, Kind.COUNT)
 """Keywords without subschemas."""
 
 COUNTS = _of(Kind.COUNT)
