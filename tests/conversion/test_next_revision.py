@@ -219,6 +219,7 @@ def test_a_rule_that_matches_no_difference_is_reported(home: Path) -> None:
     assert "1 differences without a rule" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
 def test_steps_writable_by_other_users_are_not_imported(home: Path) -> None:
     (home / "generated" / "mcp_bindgen" / "bridges" / UP).chmod(0o666)

@@ -184,6 +184,7 @@ def with_template(name: str, text: str, *more: object) -> Done:
     return inside("generate", "2024-11-05", "--out", "out", "--package", "acme", "--templates", "templates", *more)
 
 
+@pytest.mark.full
 def test_a_custom_template_replaces_the_default_template(site: Path, tmp_path: Path) -> None:
     codes = "{% for error in protocol.errors %}\n{{ constants[error.code] }} = {{ error.code }}\n{% endfor %}\n"
     text = '{{ header }}\n"""{{ title }} has {{ protocol.errors | length }} errors."""\n' + codes

@@ -22,6 +22,7 @@ def test_imports_of_generated_modules_are_exact(tmp_path: Path) -> None:
     lint(ROOT / "generated", cwd=tmp_path)
 
 
+@pytest.mark.full
 def test_imports_of_the_bindings_of_drafts_are_exact(tmp_path: Path) -> None:
     for number, (draft,) in enumerate(case.values for case in selection(quick=DRAFTS[::8], full=DRAFTS)):
         package = tmp_path / f"draft{number}"

@@ -163,6 +163,7 @@ def test_an_invalid_configuration_gives_a_one_line_error(project: Path, text: st
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.full
 def test_a_name_of_one_revision_serves_a_package_of_several(project: Path) -> None:
     """2026-07-28 has no `InitializeRequest`."""
     revisions = "revisions = ['2025-11-25', '2026-07-28']"

@@ -89,6 +89,7 @@ def test_definitions_of_any_name_are_importable(tmp_path: Path, monkeypatch: pyt
         assert cls.model_validate_json(json.dumps(sent)).model_dump(mode="json") == sent
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", cases(["recursive", "text", "other"], quick=["recursive"]))
 def test_aliases_of_any_name_are_importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))

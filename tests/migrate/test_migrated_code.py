@@ -127,6 +127,7 @@ def test_advice_for_the_client() -> None:
     assert hints["Client.on_list_roots"] == "Take ListRootsRequestParams."
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", cases(["shop_before", "reader_before"], quick=["shop_before"]))
 def test_no_advice_tells_code_to_send_fields_that_it_reads(name: str) -> None:
     """No advice tells code to send members that it reads, nor uses a wire name instead of the Python name."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from tests.harness.commands import execute
 from tests.harness.distribution import modules_of, public_packages, user_extras
 
 BROUGHT = {extra: modules_of(extra) for extra in user_extras()}
-LIBRARIES = sorted(set().union(*BROUGHT.values()))
+LIBRARIES = tuple(sorted(set().union(*BROUGHT.values())))
 RESOLVE = """
 import importlib, sys
 sys.modules.update(dict.fromkeys({hidden}))
@@ -36,7 +37,8 @@ for package in {packages}:
 """Program that uses each public name without some modules, and prints each failure."""
 
 
-def failures(hidden: Collection[str]) -> dict[str, tuple[str, str]]:
+@cache
+def failures(hidden: tuple[str, ...]) -> dict[str, tuple[str, str]]:
     """Return public name -> the missing module and the proposed extra, in a process without some modules."""
     found: dict[str, tuple[str, str]] = {}
     program = RESOLVE.format(hidden=list(hidden), packages=list(public_packages()))
@@ -54,10 +56,10 @@ def failures(hidden: Collection[str]) -> dict[str, tuple[str, str]]:
     "hidden",
     [
         pytest.param(LIBRARIES, id="all"),
-        *(pytest.param([name], id=name, marks=pytest.mark.full) for name in LIBRARIES),
+        *(pytest.param((name,), id=name, marks=pytest.mark.full) for name in LIBRARIES),
     ],
 )
-def test_public_names_work_or_name_the_extra_of_their_package(hidden: Sequence[str]) -> None:
+def test_public_names_work_or_name_the_extra_of_their_package(hidden: tuple[str, ...]) -> None:
     for name, (module, extra) in failures(hidden).items():
         assert module in hidden, name
         own = public_packages()[name.rpartition(".")[0]]
