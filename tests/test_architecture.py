@@ -49,7 +49,7 @@ MAX_VARS = 5
 """Share of parameters annotated with a bare `Any`, and numbers of calls that escape types."""
 
 MAX_STDIO_MODULES = 37
-MAX_STDIO_LINES = 3530
+MAX_STDIO_LINES = 3515
 MAX_APP_MODULES = 48
 MAX_APP_LINES = 5265
 """Modules of this project, and their lines of code, that a stdio server has loaded once it has listed its tools."""
