@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetPydanticSchema, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, SchemaSerializer, core_schema, from_json, to_json
 
 from ..logs import log
@@ -70,19 +70,22 @@ def _answers(method: RequestMethod[Any, Any]) -> Any:
         return method.result
     kinds = {result_type(kind): kind for kind in method.answers}
     if None not in kinds and len(kinds) == len(method.answers):
-        return Annotated[Any, GetPydanticSchema(partial(_by_result_type, kinds))]
+        return Annotated[Any, _ByResultType(kinds)]
     answers: Any = method.result
     for alternative in method.alternatives:
         answers = answers | alternative
     return Annotated[answers, Field(union_mode="left_to_right")]
 
 
-def _by_result_type(
-    kinds: Mapping[Any, type[Any]], source: Any, handler: GetCoreSchemaHandler
-) -> core_schema.CoreSchema:
-    """Read a result as the type that its `resultType` names, and no other; a type that is not known is invalid."""
-    choices = {name: handler.generate_schema(kind) for name, kind in kinds.items()}
-    return core_schema.tagged_union_schema(choices, "resultType")
+class _ByResultType:
+    """Reads a result as the type that its `resultType` names, and no other; a type that is not known is invalid."""
+
+    def __init__(self, kinds: Mapping[Any, type[Any]]) -> None:
+        self._kinds = kinds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        choices = {name: handler.generate_schema(kind) for name, kind in self._kinds.items()}
+        return core_schema.tagged_union_schema(choices, "resultType")
 
 
 def read_params(route: Route, message: dict[str, Any]) -> Any:
