@@ -52,6 +52,8 @@ def kind_of(rule: Any) -> Kind:
         return Kind.SCHEMA
     if text.endswith("schemaArray"):
         return Kind.SCHEMAS
+    if "onNegativeInteger" in text or "ositiveInteger" in text:
+        return Kind.COUNT
     if any(map(is_schema, options)):
         return Kind.SCHEMA_OR_SCHEMAS
     inside = rule.get("additionalProperties")

@@ -205,8 +205,12 @@ class App(InProcess, Settings):
         self._contract = BoundContract(Catalog.of({"serverInfo": info, **advice, **empty}), validation_steps, announces)
         self.document: Entry = self._contract.catalog.document
         self.dynamic: frozenset[Dynamic] = frozenset(dynamic)
-        self.revisions, self.tasks, self.page_size = revisions, tasks, page_size
-        self.argument_errors, self.hide_errors, self.hide_forbidden = argument_errors, hide_errors, hide_forbidden
+        self.revisions: Sequence[ModuleType] | None = revisions
+        self.tasks: Tasks | None = tasks
+        self.argument_errors: ArgumentErrors | None = argument_errors
+        self.hide_errors: bool | None = hide_errors
+        self.hide_forbidden: bool | None = hide_forbidden
+        self.page_size: int | None = page_size
         if page_size is not None and page_size < 1:
             raise ValueError(f"page_size is {page_size}; a page has at least one entry")
         self._lifespan = lifespan

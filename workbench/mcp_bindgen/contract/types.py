@@ -130,7 +130,7 @@ def _strip(node: dict[str, Any], found: dict[str, Any]) -> None:
         for part in alternatives:
             if is_object(part) and not part.keys() & _TYPED:
                 part["type"] = kinds
-    parts = [found, *filter(is_object, found.get("allOf", ()))]
+    parts = [found, *(part for part in found.get("allOf", ()) if is_object(part))]
     if any("$ref" in part for part in parts) and not any(part.keys() & _TYPELESS for part in parts):
         found.pop("type", None)
     if node.get("nullable") is True:
