@@ -101,7 +101,7 @@ KINDED = {"oneOf": [{"properties": {"kind": {"const": kind}}, "required": ["kind
         ({"$ref": "#/$defs/Node"}, Ref("ValueNode"), {"ValueNode": NODE}),
         ({"$ref": "urn:part"}, Ref("ValuePart"), {"ValuePart": NULL}),
         ({"$ref": "urn:whole"}, AnyValue(), {}),
-        ({"type": "object", "properties": {"b": TEXT}, **KINDED}, Union((Ref("ValueA1"), Ref("ValueA2"))), None),
+        ({"type": "object", "properties": {"b": TEXT}, **KINDED}, Union((Ref("ValueA"), Ref("ValueA2"))), None),
         ({"if": {"type": "string"}, "then": TEXT, "else": {"type": "null"}}, Union((STRING, NULL)), {}),
         ({"allOf": [{"type": ["string", "null"]}, {"type": ["null", "integer"]}]}, NULL, {}),
     ],

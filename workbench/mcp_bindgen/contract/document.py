@@ -18,10 +18,10 @@ from mcp_bindgen.spec.errors import BadInput, locating, printable, shortened
 from mcp_bindgen.spec.json import is_array, is_object, join
 
 from . import checks, names, text
-from .exact import ExactReader
 from .model import LISTINGS, Contract, Entry
 from .references import Root
-from .types import TypeReader, is_visible
+from .shared import Shared
+from .types import Reader, is_visible
 
 write = text.write
 
@@ -118,9 +118,10 @@ class _Builder:
     def __init__(self, members: Mapping[str, Any]) -> None:
         self.members = members
         self.scope = names.Scope()
+        self.definitions: dict[str, Definition] = {}
         tools = members.get("tools", ())
         schemas = [raw[member] for raw in tools for member in ("inputSchema", "outputSchema") if member in raw]
-        self.reader = ExactReader(self.scope, schemas)
+        self.shared = Shared(schemas, self.scope)
 
     def contract(self) -> Contract:
         """Return the contract with the types of all entries. All roots get their names before their parts."""
@@ -148,7 +149,7 @@ class _Builder:
                 revision=self.members.get("revision", ""),
                 era="stateless",
                 digest=sha256(text.write(self.members).encode()).hexdigest(),
-                definitions=self.reader.definitions,
+                definitions=self.definitions,
                 methods=(),
             ),
         )
@@ -170,7 +171,7 @@ class _Builder:
             )
 
     def _output(self, raw: Mapping[str, Any]) -> str:
-        return self.reader.shared.whole(raw["outputSchema"]) or self._claim(raw, "Output")
+        return self.shared.whole(raw["outputSchema"]) or self._claim(raw, "Output")
 
     def _claim(self, raw: Mapping[str, Any], suffix: str) -> str:
         return self.scope.claim(class_name(raw["name"], suffix))
@@ -182,11 +183,11 @@ class _Builder:
         checks.check_schema(schema, pointer)
         root = Root(schema, pointer)
         checks.check_compiles(schema, pointer)
-        if name not in self.reader.definitions:
-            TypeReader(self.reader, root, name, words).read(name)
+        if name not in self.shared.read:
+            self.definitions.update(Reader(root, name, self.scope, self.shared).read(words))
 
     def _add(self, name: str, fields: Iterator[Field], words: str) -> None:
-        self.reader.definitions[name] = Definition(name, Object(tuple(fields)), words)
+        self.definitions[name] = Definition(name, Object(tuple(fields)), words)
 
 
 def _described(raw: Mapping[str, Any]) -> str:

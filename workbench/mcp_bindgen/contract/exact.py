@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, repeat
 from typing import Any, TypeAlias
 
 from mcp_bindgen.ir import Protocol
@@ -33,7 +32,7 @@ from mcp_bindgen.ir.model import (
 )
 from mcp_bindgen.json_schema.pointer import tokens
 from mcp_bindgen.lowering.rules import Reason, Refused
-from mcp_bindgen.lowering.shapes import Alternative, Conj, Document, Shape
+from mcp_bindgen.lowering.shapes import Alternative, Conj, Document, Located
 from mcp_bindgen.runtime.model.json_types import distinct
 from mcp_bindgen.spec.errors import shortened
 from mcp_bindgen.spec.json import is_object
@@ -48,7 +47,7 @@ NEVER = Union(())
 VALUE = Ref("Value")
 """The type of the values of a schema alone."""
 
-MAX_STEPS = 50_000
+_MAX_STEPS = 50_000
 _MAX_TUPLE = 4  # items of an array of fixed length that becomes a tuple
 _MAX_LIMIT_CHARS = 80
 _LENGTH = re.compile("(min|max)Items ")
@@ -116,57 +115,45 @@ class ExactReader:
 
     def define(self, schema: Any, stem: str) -> Ref:
         """Read a schema; return the reference to the definition of its values."""
-        document = Document({"allOf": [schema]} if isinstance(schema, bool) else schema, max_steps=MAX_STEPS)
+        document = Document({"allOf": [schema]} if isinstance(schema, bool) else schema, max_steps=_MAX_STEPS)
         if self.shared.whole(schema) != stem:
-            return DocumentReader(self, document, stem).read(self.scope.claim(stem))
+            return _Reader(self, document, document.root, stem).root
         if stem not in self.definitions:
-            DocumentReader(self, document, stem).read(stem)
+            target = document.schema.get("$ref")
+            _Reader(self, document, document.resolve(target, "/$ref") if target else document.root, stem, stem)
         return Ref(stem)
 
 
-class DocumentReader:
-    """Reader of one document; its definitions and limits become those of `parent`.
+class _Reader:
+    """Reader of one document."""
 
-    Args:
-        parent: The reader of all documents.
-        document: The document.
-        stem: Base of the names of definitions.
-        source: The schema, if that of the document was edited.
-    """
-
-    def __init__(self, parent: ExactReader, document: Document, stem: str, source: Any = None) -> None:
-        self.parent = parent
-        self.document = document
-        self._source = document.schema if source is None else source
+    def __init__(
+        self, parent: ExactReader, document: Document, root: Located, stem: str, shared: str | None = None
+    ) -> None:
+        self._parent = parent
+        self._document = document
         self._stem = stem
         self._names: dict[tuple[tuple[int, str], ...], str] = {}
         self._inside: set[tuple[tuple[int, str], ...]] = set()
         self._kept: list[Conj] = []  # so that ids stay unique
         self._pending: list[tuple[Conj, str]] = []
-
-    def read(self, name: str) -> Ref:
-        """Read the document as the definition of a name; one that several schemas share may be behind a reference."""
-        root, schema = self.document.root, self.document.schema
-        is_shared = name == self.parent.shared.whole(self._source)
-        root = self.document.resolve(schema["$ref"], "/$ref") if is_shared and "$ref" in schema else root
-        found = self._named((root,), name, name)
-        for conj, stem in self._pending:  # grows in the loop
+        self.root = self._named((root,), stem, shared)
+        for conj, name in self._pending:  # grows in the loop
             limits: list[str] = []
-            self.define(stem, self._type(conj, stem, limits, stem), self._doc(conj), limits, inline=False)
-        return found
+            found = self._type(conj, name, limits, name)
+            self._define(name, found, self._doc(conj), limits, inline=False)
 
     def _named(self, conj: Conj, stem: str, shared: str | None = None) -> Ref:
         """Return the reference to the definition of a place; several schemas may share its name."""
         key = _key(conj)
         if key not in self._names:
-            self._names[key] = shared or self.parent.scope.claim(stem)
+            self._names[key] = shared or self._parent.scope.claim(stem)
             self._pending.append((conj, self._names[key]))
         return Ref(self._names[key])
 
-    def define(self, name: str, type: Type, doc: str, limits: list[str], *, inline: bool = True) -> None:
-        """Add a definition, and what its type does not express."""
-        self.parent.definitions[name] = Definition(name, type, doc, inline)
-        self.parent.limits[name, ""] = limits
+    def _define(self, name: str, type: Type, doc: str, limits: list[str], *, inline: bool = True) -> None:
+        self._parent.definitions[name] = Definition(name, type, doc, inline)
+        self._parent.limits[name, ""] = limits
 
     def _type(self, conj: Conj, stem: str, limits: list[str], top: str = "") -> Type:
         """Return the type of a place.
@@ -181,27 +168,17 @@ class DocumentReader:
         if not top and (key in self._inside or key in self._names):
             return self._named(conj, stem)
         try:
-            shape = self.head(conj, top)
+            shape = self._document.head(conj)
         except Refused as refused:
             limits.append(self._unsaid(refused.reason))
-            return AnyValue()
-        except RecursionError:
-            limits.append("a long chain of references")
             return AnyValue()
         stem = f"{stem}Option" if top and len(shape) > 1 else stem
         self._kept.append(conj)
         self._inside.add(key)
-        top = top if len(shape) == 1 else ""
-        found = _union(
-            [self._alternative(one, name, limits, top) for one, name in zip(shape, _stems(shape, stem), strict=True)]
-        )
+        found = _union([self._alternative(one, stem, limits, top if len(shape) == 1 else "") for one in shape])
         self._inside.discard(key)
         limits[:] = dict.fromkeys(limits)
         return found
-
-    def head(self, conj: Conj, top: str) -> Shape:
-        """Return the alternatives of a place; `top` is the name of its definition, if it has one."""
-        return self.document.head(conj)
 
     def _alternative(self, one: Alternative, stem: str, limits: list[str], top: str) -> Type:
         unsaid = [_limit(word, value) for word, value in one.limits.items() if value not in _SAFE_INTEGERS]
@@ -212,15 +189,15 @@ class DocumentReader:
             case "values":
                 return _union(Scalar("null") if value is None else Const((_whole(value),)) for value in one.values)
             case "link":
-                target = self.document.at(one.target)
+                target = self._document.at(one.target)
                 assert target is not None
                 path = tokens(one.target) or [""]
-                shared = self.parent.shared.definition(self._source, path[-1]) if len(path) == 2 else None
-                if shared in self.parent.definitions:
+                shared = self._parent.shared.definition(self._document.schema, path[-1]) if len(path) == 2 else None
+                if shared in self._parent.definitions:
                     return Ref(shared)
                 return self._named((target,), names.inner(self._stem, path[-1]), shared)
             case "array":
-                found = self._array(one, f"{stem}Item" if top else stem, limits)
+                found = self._array(one, stem, limits)
                 if isinstance(found, Tuple) and found.rest is None and found.least == one.limits.get("minItems", 0):
                     limits[:] = [text for text in limits if text not in unsaid or not _LENGTH.match(text)]
                 return found
@@ -253,15 +230,14 @@ class DocumentReader:
         )
 
     def _object(self, one: Alternative, stem: str, unsaid: list[str], limits: list[str], top: str) -> Type:
-        inner = names.inner(stem, "extra") if one.named else f"{stem}Value" if top else stem
-        extra = AnyValue(implied=True) if one.rest is None else self._type(one.rest, inner, unsaid)
+        extra = AnyValue(implied=True) if one.rest is None else self._type(one.rest, names.inner(stem, "extra"), unsaid)
         others = [self._type(conj, stem, unsaid) for conj in one.patterns.values()] if one.rest is not None else []
         extra = _union([extra, *others]) if others else extra
         if not one.named and extra != NEVER:
             limits += unsaid
             return Map(extra)
-        name = top or self.parent.scope.claim(stem)
-        fields = [self.field(name, wire, one) for wire in one.named]
+        name = top or self._parent.scope.claim(stem)
+        fields = [self._field(name, wire, one) for wire in one.named]
         if any(field.required and field.type == NEVER for field in fields):
             return NEVER
         shown = [field for field in fields if field.type != NEVER or extra != NEVER]
@@ -269,14 +245,13 @@ class DocumentReader:
         if top:
             limits += unsaid
             return found
-        self.define(name, found, one.description, unsaid)
+        self._define(name, found, one.description, unsaid)
         return Ref(name)
 
-    def field(self, name: str, wire: str, one: Alternative) -> Field:
-        """Return a member of an object with the name of its definition."""
+    def _field(self, name: str, wire: str, one: Alternative) -> Field:
         conj, limits = one.member(wire), list[str]()
         found = self._type(conj, names.inner(name, wire), limits)
-        self.parent.limits[name, wire] = limits
+        self._parent.limits[name, wire] = limits
         defaults = [each.schema["default"] for each in conj if is_object(each.schema) and "default" in each.schema]
         fallback = json.dumps(defaults[0]) if defaults else ""
         return Field(wire, found, wire in one.required, doc=self._doc(conj), fallback=fallback)
@@ -292,19 +267,12 @@ class DocumentReader:
 
     def _unsaid(self, reason: Reason) -> str:
         """Return the keyword of a reason, or its sentence if that is about several keywords."""
-        found = self.document.at(reason.pointer) if reason.rule in ("drop-condition", "unsupported") else None
+        found = self._document.at(reason.pointer) if reason.rule in ("drop-condition", "unsupported") else None
         return reason.text if found is None else _limit(tokens(reason.pointer)[-1], found.schema)
 
 
 def _key(conj: Conj) -> tuple[tuple[int, str], ...]:
     return tuple((id(one.schema), one.pointer) for one in conj)
-
-
-def _stems(shape: Shape, stem: str) -> list[str]:
-    """Return the base of the names of objects in each alternative; several objects with members are numbered."""
-    named = [int(one.kind == "object" and bool(one.named)) for one in shape]
-    numbers = map(str, accumulate(named)) if sum(named) > 1 else repeat("")
-    return [f"{stem}{number}" if is_named else stem for is_named, number in zip(named, numbers, strict=False)]
 
 
 def _limit(word: str, value: Any) -> str:

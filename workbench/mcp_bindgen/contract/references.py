@@ -12,7 +12,7 @@ import jsonschema_rs
 from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.json_schema.dialects import modern
 from mcp_bindgen.json_schema.keywords import IN_PLACE, subschemas
-from mcp_bindgen.json_schema.references import Outside, Targets
+from mcp_bindgen.json_schema.references import Outside, Targets, has_references
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object, value_at
 
@@ -36,11 +36,16 @@ class Root:
         self._schemas: dict[str, Any] = {}
         self._places: list[str] = []
         self._references = Targets(schema)
+        self.targets: dict[str, str] = {}  # place of a reference -> place of its target
         self._same = TopologicalSorter[str]()  # place -> places that apply to the same value
         self._walk("")
         for place in self._places:  # grows in the loop: the target of a reference may be outside of all keywords
             self._follow(place)
         self._check_grounded()
+
+    def at(self, place: str) -> Any:
+        """Return the schema at the pointer `place`."""
+        return self._schemas[place]
 
     def accepts(self, place: str, value: Any) -> bool:
         """Return whether the schema at `place` certainly accepts `value`."""
@@ -57,6 +62,11 @@ class Root:
     @cached_property
     def _is_complex(self) -> bool:
         return Complexity(self.schema).exceeds(MOST_STEPS)
+
+    def is_resource(self, place: str) -> bool:
+        """Return whether the schema at `place` has an id of its own, which is the base of references in it."""
+        node = self.at(place)
+        return place != "" and isinstance(node.get("$id"), str) and has_references(node)
 
     def _walk(self, start: str) -> None:
         pending = [(start, value_at(self.schema, start))]
@@ -77,6 +87,7 @@ class Root:
             return
         try:
             if (found := self._references.place(reference, place)) is not None:
+                self.targets[place] = found
                 self._same.add(place, found)
                 self._walk(found)
         except LookupError as error:

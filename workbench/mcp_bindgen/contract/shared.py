@@ -25,6 +25,9 @@ class Shared:
     Args:
         schemas: All schemas of the contract.
         scope: Scope of the names of types.
+
+    Attributes:
+        read: Names of the types that are built already.
     """
 
     def __init__(self, schemas: Iterable[Any], scope: names.Scope) -> None:
@@ -40,6 +43,7 @@ class Shared:
             found.update(known.keys())
             stems |= known
         self._names = {key: scope.claim(class_name(stems[key])) for key, count in found.items() if count > 1}
+        self.read: set[str] = set()
 
     def definition(self, schema: Any, name: str) -> str | None:
         """Return the type of an entry of `$defs`, or `None` if no other schema has it."""
