@@ -100,6 +100,13 @@ def test_two_configurations_in_one_folder_are_refused(project: Path) -> None:
     assert "keep one of them" in inside("check", code=2).stderr
 
 
+def test_the_table_of_a_scaffolded_project_is_no_configuration(project: Path) -> None:
+    inside("scaffold", "server", "books", code=0)
+    assert find(Path("books")) == project / "mcp-bindgen.toml"
+    (project / "mcp-bindgen.toml").unlink()
+    assert inside("diff", "2025-06-18", "2025-11-25", cwd=Path("books"), code=0).stdout
+
+
 def test_a_tool_that_is_no_table_is_no_configuration(project: Path) -> None:
     for text in ("tool = 1\n", 'tool = "mcp-bindgen"\n', "tool = []\n"):
         (project / "pyproject.toml").write_text(text, "utf-8")

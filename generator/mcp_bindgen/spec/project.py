@@ -65,6 +65,8 @@ class PackageTable(Table):
 class Configuration(Table):
     """Content of `mcp-bindgen.toml`, or of the table `tool.mcp-bindgen` of `pyproject.toml`.
 
+    That table of a scaffolded project describes the project instead, and is no configuration.
+
     Attributes:
         schemas: Name of a revision -> its schema file.
         revisions: Revisions of packages that name none.
@@ -92,7 +94,8 @@ def find(folder: Path | None = None) -> Path | None:
     for place in (start, *start.parents):
         own, shared = place / FILE, place / _SHARED_FILE
         tools = read_toml(shared).get("tool") if shared.is_file() else None
-        is_shared = is_object(tools) and _TABLE in tools
+        table = tools.get(_TABLE) if is_object(tools) else None
+        is_shared = table is not None and not (is_object(table) and "kind" in table)  # `kind` is of scaffolded projects
         if own.is_file() and is_shared:
             raise BadInput(
                 f"[tool.{_TABLE}] of {_SHARED_FILE} is a configuration too", file=own, fix="keep one of them"
