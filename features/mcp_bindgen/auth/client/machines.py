@@ -244,7 +244,7 @@ class EnterpriseManaged(_Machine):
         **options: Unpack[Options],
     ) -> None:
         super().__init__(client, "io.modelcontextprotocol/enterprise-managed-authorization", options)
-        self.providers = [provider]
+        self.providers: Sequence[str] = [provider]
         self._id_token, self._provider, self._provider_client = id_token, provider, provider_client
         self._token_type = token_type
 

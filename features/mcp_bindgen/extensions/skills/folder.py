@@ -28,8 +28,8 @@ try:
     from ruamel.yaml.constructor import SafeConstructor
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
     from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
-except ModuleNotFoundError as error:
-    raise NotInstalled.of(error, "reading skills", "skills") from None
+except ModuleNotFoundError as _error:
+    raise NotInstalled.of(_error, "reading skills", "skills") from None
 
 _BLOCK = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)(?:^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")

@@ -217,7 +217,6 @@ class AsgiApp(ABC):
         intake: Reads the bodies of requests.
         probes: Answers `/healthz` and `/readyz`.
         requests: Requests in flight that belong to no session.
-        registry: The sessions; `None` without sessions.
         is_leaving: True once `leave` was called.
 
     Raises:
@@ -267,7 +266,7 @@ class AsgiApp(ABC):
         found = routed(self.guarded, routes, taken, has_tokens=auth is not None) if routes else []
         self._router = Router(found, redirect_slashes=False, default=self._handled) if found else None
         self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
-        self.registry: SessionRegistry | None = None
+        self._registry: SessionRegistry | None = None
 
     @abstractmethod
     async def handle(self, call: HttpCall) -> None:
@@ -279,8 +278,8 @@ class AsgiApp(ABC):
         ASGI servers wait for open responses before they end the lifespan, and streams would stay open.
         """
         self.is_leaving = True
-        if self.registry is not None:
-            self.registry.leave()
+        if self._registry is not None:
+            self._registry.leave()
         self.endpoint.clients.leave()
 
     async def is_ready(self) -> bool:
@@ -323,7 +322,7 @@ class AsgiApp(ABC):
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
         """Enter the lifespans of the servers; end all open streams and sessions with them."""
         self.is_leaving = self.endpoint.clients.are_leaving = False
-        async with lifespans(self._served), nullcontext() if self.registry is None else self.registry.running():
+        async with lifespans(self._served), nullcontext() if self._registry is None else self._registry.running():
             try:
                 with leaving_on_stop(self.leave):
                     yield
@@ -458,14 +457,14 @@ class HttpApp(AsgiApp):
         self._is_modern = len(self._stateless) == len(served)
         workers = endpoint.workers
         if isinstance(workers, SharedSessions):
-            self.registry = SessionRegistry(endpoint, workers, limits)
+            self._registry = SessionRegistry(endpoint, workers, limits)
         elif sessions and not self._is_modern:
-            self.registry = SessionRegistry(endpoint, SessionStore(store or MemoryEventStore()), limits)
+            self._registry = SessionRegistry(endpoint, SessionStore(store or MemoryEventStore()), limits)
         self._requester = StatelessRequests(endpoint, self.keep_alive, limits.write_timeout)
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None
-        if not self._is_modern and self.registry is not None:
-            self._sessions = HttpSessions(self.registry, self.intake, self.keep_alive)
+        if not self._is_modern and self._registry is not None:
+            self._sessions = HttpSessions(self._registry, self.intake, self.keep_alive)
         elif not self._is_modern:
             self._sessionless = Sessionless(endpoint, self.keep_alive, limits.write_timeout, self.intake)
 

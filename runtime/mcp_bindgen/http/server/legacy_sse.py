@@ -82,7 +82,7 @@ class SseApp(AsgiApp):
         super().__init__(servers, [path, messages], **options)
         self._path, self._messages = path, messages
         self._sessions = SessionRegistry(self.endpoint, SessionStore(None), self.limits, has_one_stream=True)
-        self.registry = self._sessions
+        self._registry = self._sessions
         self._clients: dict[str, _Client] = {}
 
     async def handle(self, call: HttpCall) -> None:

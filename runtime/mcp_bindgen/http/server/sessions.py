@@ -205,7 +205,7 @@ class SessionRegistry:
         self.endpoint: HttpEndpoint = endpoint
         self.store: SessionStore = store
         self.limits: HttpLimits = limits
-        self.is_stopping = False
+        self.is_stopping: bool = False
         self._has_one_stream = has_one_stream
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
         self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")

@@ -55,7 +55,8 @@ class Exchange(EventWriter, Link):
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.connection, self.endpoint = connection, endpoint
+        self.connection: Connection = connection
+        self.endpoint: HttpEndpoint = endpoint
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.
