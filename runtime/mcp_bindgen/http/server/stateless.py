@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_bindgen.runtime.concurrency import first_step, resolved
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import jsonrpc, request_scope
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared
 from mcp_bindgen.runtime.protocol.connection import Connection
@@ -56,7 +56,7 @@ class Exchange(EventWriter, Link):
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
         self.connection: Connection = connection
-        self.endpoint: HttpEndpoint = endpoint
+        self.endpoint: request_scope.Endpoint = endpoint
 
     async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.
