@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -295,9 +296,8 @@ def described(package: str) -> dict[str, Any]:
 def real_tokens(text: str) -> int:
     """Return the larger number of tokens of two tokenizers."""
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it reads its tables for a second
-
-    return max(len(get_encoding(name).encode(text)) for name in ("o200k_base", "cl100k_base"))
+        tokenizers = import_module("bpe_openai")  # it reads its tables for a second
+    return max(len(tokenizers.get_encoding(name).encode(text)) for name in ("o200k_base", "cl100k_base"))
 
 
 @pytest.mark.full

@@ -32,7 +32,7 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.targets import Provider, Served, WebRoute
 
 from .access import AccessPolicy, HttpEndpoint, check
-from .call import JSON, TEXT, VERSION, HttpCall, within
+from .call import JSON, TEXT, VERSION, HttpCall
 from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
 from .event_store import EventStore, MemoryEventStore, RemoteStore, StoreUnavailable
 from .intake import Intake
@@ -308,7 +308,8 @@ class AsgiApp(ABC):
                 async def sent(message: Message) -> None:
                     call.begun = True
                     try:
-                        await within(self.limits.write_timeout, send(message))  # type: ignore[arg-type]
+                        async with asyncio.timeout(self.limits.write_timeout):
+                            await send(message)
                     except TimeoutError:
                         raise ClientDisconnected from None
 
